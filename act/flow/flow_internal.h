@@ -55,6 +55,10 @@ char *flow_store_text(const struct config_folder *f, const struct config_account
 /* Opens the store of a mapped folder, or of the code. The caller frees *out. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
+/* Does the same for whoever asks first what this key is, without a slash at its end, and what lies below it: far away,
+ * that is asked with the connection. NULL: nothing is. */
+int flow_store_for(struct flow *flow, const struct config_folder *folder, const char *first, struct store **out,
+                   struct act_error *err) ACT_NODISCARD;
 /* Tells whether requests to the account carry a login token: because it says so, or has no other credential. */
 bool flow_uses_login(const struct config_account *account);
 /* Read and write small objects whole. Reading a missing one: -ACT_NOT_FOUND. */

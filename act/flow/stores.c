@@ -97,28 +97,34 @@ static int no_such_place(const struct flow *flow, const struct config_folder *fo
 
 /* Tells whether a folder is reached through a login node, and sets where it is. place: its path, of mode 'path'. */
 static bool stores_find_far(const struct flow *flow, const struct config_folder *folder, const char *place,
-                            struct store_far_options *out)
+                            const char *first, struct store_far_options *out)
 {
     const struct platform_row *row = platform_find(flow->config->platform);
 
-    *out = (struct store_far_options){.folder = folder->is_far ? "store" : place};
+    *out = (struct store_far_options){.folder = folder->is_far ? "store" : place, .first = first};
     return (folder->is_far || config_is_place(folder)) && row->place.login &&
            row->place.login(flow->config, &out->login, &out->root);
 }
 
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out, struct act_error *err)
 {
+    return flow_store_for(flow, folder, NULL, out, err);
+}
+
+int flow_store_for(struct flow *flow, const struct config_folder *folder, const char *first, struct store **out,
+                   struct act_error *err)
+{
     ACT_AUTO(config_account) a = {0};
     struct store_far_options far;
 
-    if (folder->is_far && stores_find_far(flow, folder, NULL, &far))
+    if (folder->is_far && stores_find_far(flow, folder, NULL, first, &far))
         return store_far_open(flow_http(flow), &far, out, err);
     int rc = config_account(flow->config, folder, &a, err);
     if (rc < 0)
         return rc;
     if (a.folder)
         rc = stores_make_private(a.folder, config_is_built_in(folder), err);
-    if (rc == 0 && a.folder && access(a.folder, F_OK) < 0 && stores_find_far(flow, folder, a.folder, &far))
+    if (rc == 0 && a.folder && access(a.folder, F_OK) < 0 && stores_find_far(flow, folder, a.folder, first, &far))
         return store_far_open(flow_http(flow), &far, out, err);
     if (rc == 0 && a.folder && config_is_place(folder) && access(a.folder, F_OK) < 0)
         rc = no_such_place(flow, folder, errno, err);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "codec/deflate.h"
 #include "codec/json.h"
 
 enum {
@@ -223,7 +224,7 @@ int channel_write(struct channel *c, const void *data, size_t len, struct act_er
 /* Compresses a part if that is worth it, and adds to lengths what the other side reads. */
 static struct frame_part frame_prepare(const struct frame_part *part, json_t *lengths, struct act_buf *packed)
 {
-    if (!frame_deflate(part->data, part->len, packed)) {
+    if (!codec_deflate(part->data, part->len, packed)) {
         json_array_append_new(lengths, json_integer((json_int_t)part->len));
         return *part;
     }
@@ -283,7 +284,7 @@ static int frame_read_packed(struct channel *c, size_t packed_len, size_t len, s
     int rc = frame_read_part(c, packed_len, &packed, err);
 
     if (rc == 0)
-        rc = frame_inflate(&packed, len, out, err);
+        rc = codec_inflate(&packed, len, out, err);
     act_buf_wipe(&packed);
     return rc;
 }

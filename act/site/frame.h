@@ -62,10 +62,4 @@ struct frame {
 int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
 void frame_release(struct frame *frame);
 
-/* frame_deflate.c */
-/* Appends len bytes, compressed. False: it is not worth it, and out is as it was. */
-bool frame_deflate(const void *data, size_t len, struct act_buf *out);
-/* Appends the len bytes that were compressed; what is damaged is -ACT_FAIL. */
-int frame_inflate(const struct act_buf *packed, size_t len, struct act_buf *out, struct act_error *err) ACT_NODISCARD;
-
 #endif

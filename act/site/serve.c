@@ -302,7 +302,8 @@ static int serve_run(struct request *r, struct act_error *err)
     return rc;
 }
 
-/* Sets the words of the program that serves a folder as a store: one below the root is ACT's own, and is made. */
+/* Sets the words of the program that serves a folder as a store: one below the root is ACT's own, and is made. Another
+ * word may follow. */
 static int serve_store_words(const struct site *site, const char *folder, struct act_strv *out, struct act_error *err)
 {
     const bool is_own = *folder != '/';
@@ -313,6 +314,7 @@ static int serve_store_words(const struct site *site, const char *folder, struct
         return rc;
     act_strv_take(out, program);
     act_strv_push(out, "__store");
+    act_strv_push(out, "--");
     act_strv_take(out, is_own ? act_path_join(site->root, folder) : act_strdup(folder));
     act_strv_push(out, is_own ? "create" : "find");
     return 0;
@@ -447,26 +449,51 @@ static char *path_of_request(const struct request *r, mode_t *out_mode)
     return act_path_join(dir, program);
 }
 
+/* A file that comes. */
+struct receiving {
+    int fd; /* -1: it cannot be written */
+    const char *path;
+    struct act_sha256 hash;
+    int rc;
+};
+
+static void receiving_take(struct receiving *to, const char *data, size_t len, struct act_error *err)
+{
+    act_sha256_add(&to->hash, data, len);
+    if (to->fd >= 0 && to->rc == 0 && act_write_all(to->fd, data, len) < 0)
+        to->rc = act_error_errno(err, errno, "cannot write '%s'", to->path);
+}
+
 /* Reads what follows the request, all of it even if it cannot be written, because the next request comes after it. */
-static int serve_receive(struct request *r, int fd, const char *path, int64_t bytes, struct act_error *err)
+static int serve_receive_rest(struct request *r, struct receiving *to, int64_t bytes, struct act_error *err)
 {
     ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
-    char sha256[ACT_SHA256_HEX];
-    struct act_sha256 hash;
-    int rc = 0;
 
-    act_sha256_init(&hash);
     while (bytes > 0) {
         size_t got = 0, want = bytes < CHANNEL_BUFFER ? (size_t)bytes : CHANNEL_BUFFER;
         r->channel_rc = channel_read_some(r->channel, chunk, want, &got, err);
         if (r->channel_rc < 0)
             return r->channel_rc;
         bytes -= (int64_t)got;
-        act_sha256_add(&hash, chunk, got);
-        if (fd >= 0 && rc == 0 && act_write_all(fd, chunk, got) < 0)
-            rc = act_error_errno(err, errno, "cannot write '%s'", path);
+        receiving_take(to, chunk, got, err);
     }
-    act_sha256_done(&hash, sha256);
+    return 0;
+}
+
+/* A program is a part of the request, which may be compressed; a package, which is compressed, follows it. */
+static int serve_receive(struct request *r, int fd, const char *path, int64_t bytes, struct act_error *err)
+{
+    struct receiving to = {.fd = fd, .path = path};
+    char sha256[ACT_SHA256_HEX];
+    int rc = 0;
+
+    act_sha256_init(&to.hash);
+    if (r->frame.n_parts > 0)
+        receiving_take(&to, part_text(r, 0), r->frame.parts[0].len, err);
+    else
+        rc = serve_receive_rest(r, &to, bytes, err);
+    act_sha256_done(&to.hash, sha256);
+    rc = rc < 0 ? rc : to.rc;
     if (rc == 0 && !act_streq(sha256, serve_text_of(r, "sha256")))
         rc = act_error_set(err, ACT_TEMPORARY, "'%s' did not arrive as it was sent", path);
     return rc;
@@ -561,19 +588,33 @@ static int serve_request(struct site *site, struct channel *channel)
     return r.channel_rc;
 }
 
-/* Does so before anything is asked, where the connection is for nothing else: ACT_SITE_STORE is the size of the program
- * and the folder. Returns 0 if the program is not there. */
+/* Takes the folder from ACT_SITE_STORE: the size of the program, the length of the folder, the folder and, behind a
+ * blank, what the program is told, or nothing. Returns it, a new string; NULL: there is none. */
+static char *serve_wanted_store(const char *wanted, int64_t *out_size, const char **out_first)
+{
+    char *at = NULL, *folder = NULL;
+
+    *out_size = wanted ? strtoll(wanted, &at, 10) : 0;
+    size_t len = at && *at == ' ' ? (size_t)strtoull(at, &folder, 10) : 0;
+    if (!folder || *folder++ != ' ' || len == 0 || strnlen(folder, len) < len)
+        return NULL;
+    *out_first = folder[len] == ' ' ? folder + len + 1 : NULL;
+    return act_strndup(folder, len);
+}
+
+/* Does so before anything is asked, where the connection is for nothing else. Returns 0 if the program is not there. */
 static int serve_store(const struct site *site, struct channel *channel)
 {
-    const char *wanted = getenv("ACT_SITE_STORE");
+    const char *first;
+    int64_t size;
+    ACT_AUTOFREE char *folder = serve_wanted_store(getenv("ACT_SITE_STORE"), &size, &first);
     ACT_AUTO(act_strv) argv = {0};
     struct act_error err;
-    char *folder;
 
-    const int64_t size = wanted ? strtoll(wanted, &folder, 10) : 0;
-    if (!wanted || *folder != ' ' || serve_store_words(site, folder + 1, &argv, &err) < 0 ||
-        !here_is_there(argv.v[0], size))
+    if (!folder || serve_store_words(site, folder, &argv, &err) < 0 || !here_is_there(argv.v[0], size))
         return 0;
+    if (first)
+        act_strv_push(&argv, first);
     int rc = channel_write(channel, SITE_BANNER SITE_STORE "\n", strlen(SITE_BANNER SITE_STORE "\n"), &err);
     return rc < 0 ? rc : serve_exec(&argv);
 }

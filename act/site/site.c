@@ -21,6 +21,7 @@ int site_open(const struct site_options *options, struct site **out, struct act_
                                               .root = root,
                                               .only_look = options->only_look,
                                               .store = options->store,
+                                              .store_first = options->store_first,
                                               .never_asks = options->never_asks},
                        site, err);
     else
@@ -120,8 +121,10 @@ int site_program(struct site *site, char **out, struct act_error *err)
     return site->wire ? wire_program(site, out, err) : proc_find_sibling(SITE_ACT, out, err);
 }
 
-int site_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said, struct act_error *err)
+int site_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said, bool *out_told,
+                struct act_error *err)
 {
+    *out_told = site->wire && site->wire->ssh.is_store && site->wire->ssh.store_first;
     return site->wire ? wire_become(site, folder, out_fd, out_said, err)
                       : act_error_set(err, ACT_FAIL, "there is no connection to this machine");
 }

@@ -32,6 +32,7 @@ struct site_options {
     bool only_look;    /* bring nothing there: without an agent all but site_run() is -ACT_NOT_FOUND */
     bool never_asks;   /* ssh does not ask on the terminal: what it would ask for is -ACT_DENIED */
     const char *store; /* the site is opened for site_become() of this folder and nothing else; NULL: for anything */
+    const char *store_first; /* what the program is told that serves that folder; NULL: nothing */
 };
 
 /* Connects if there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Any failure (host unreachable,
@@ -94,8 +95,9 @@ int site_program(struct site *site, char **out, struct act_error *err) ACT_NODIS
 /* Behind ssh: has "act" of this version, which is brought, take the place of the agent and serve a folder as a store:
  * an absolute one, or one below the root, which is made. A site that was opened for it has done so where "act" was
  * there. *out_fd is this end of the connection, to be read and written; it is the caller's, and lasts as long as the
- * site, which is for nothing else any more. What the program has said already is added to out_said. */
-int site_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said,
+ * site, which is for nothing else any more. What the program has said already is added to out_said. *out_told: it was
+ * told store_first. */
+int site_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said, bool *out_told,
                 struct act_error *err) ACT_NODISCARD;
 /* Adds to the error of a connection that was lost where it led, and what ssh said. Returns -err->code. */
 int site_explain_loss(const struct site *site, struct act_error *err);

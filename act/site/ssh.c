@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "codec/deflate.h"
 #include "proc/pidfd.h"
 #include "proc/proc.h"
 #include "site/site_internal.h"
@@ -44,6 +45,7 @@ void ssh_release(struct ssh *ssh)
     free(ssh->agent);
     free(ssh->machine);
     free(ssh->store);
+    free(ssh->store_first);
     *ssh = (struct ssh){.err_fd = -1};
 }
 
@@ -232,35 +234,53 @@ static const char start_script[] = SET_ROOT
     "ACT_SITE_LOGIN=1; export ACT_SITE_LOGIN; exec \"$SHELL\" -lc \"exec \\\"\\$ACT_SITE_AGENT\\\" serve\"; fi; "
     "echo \"" SITE_BANNER_WORD NEEDS "$(uname -s) $(uname -m)\"";
 
-static const char copy_script[] =
-    SET_ROOT "umask 077; t=\"$d/" SITE_AGENT
-             ".$(uname -n).$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
-             "chmod 700 \"$t\" && echo " ACT_VERSION " >\"$d/version\" && mv -f \"$t\" \"$d/" SITE_AGENT
-             "\" || { rm -f \"$t\"; exit 1; }; }";
+/* Writes the agent, which "read" gives. */
+#define COPY_SCRIPT(read)                                                                                              \
+    SET_ROOT "umask 077; t=\"$d/" SITE_AGENT ".$(uname -n).$$\"; mkdir -p \"$d\" && { " read                           \
+             " >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "                                                     \
+             "chmod 700 \"$t\" && echo " ACT_VERSION " >\"$d/version\" && mv -f \"$t\" \"$d/" SITE_AGENT               \
+             "\" || { rm -f \"$t\"; exit 1; }; }"
 
-/* Brings the agent over a connection of its own, as there is no agent yet to talk to. */
+static const char copy_script[] = COPY_SCRIPT("cat"), unpack_script[] = COPY_SCRIPT("gzip -dc");
+
+/* Runs one of these scripts, which gets these bytes. A program there that fails is a status. */
+static int ssh_run_copy(const struct ssh *ssh, const char *script, const char *size, const struct act_buf *bytes,
+                        struct proc_result *out, struct act_error *err)
+{
+    ACT_AUTO(act_strv) argv = {0};
+
+    ssh_command_words(ssh, script, size, &argv);
+    int rc = proc_call(&(struct proc_call){.argv = argv.v,
+                                           .sees = OF_SSH,
+                                           .input = bytes->data,
+                                           .input_len = bytes->len,
+                                           .timeout_s = COPY_S,
+                                           .max_bytes = NOISE_MAX,
+                                           .on_terminal = true},
+                       out, err);
+    make_text(out->err, out->err_len);
+    return rc;
+}
+
+/* Brings the agent over a connection of its own, as there is no agent yet to talk to: compressed, unless there is no
+ * gzip. */
 static int copy_agent(const struct ssh *ssh, struct act_error *err)
 {
     enum { AGENT_MAX = 64 << 20 };
-    ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(proc_result) result = {0};
-    ACT_AUTOFREE char *program = NULL;
-    size_t len;
-    int rc = act_file_read(ssh->agent, AGENT_MAX, &program, &len, err);
+    ACT_AUTO(act_buf) program = {0}, packed = {0};
+    int rc = act_file_read(ssh->agent, AGENT_MAX, &program.data, &program.len, err);
 
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *size = act_sprintf("%zu", len);
-    ssh_command_words(ssh, copy_script, size, &argv);
-    rc = proc_call(&(struct proc_call){.argv = argv.v,
-                                       .sees = OF_SSH,
-                                       .input = program,
-                                       .input_len = len,
-                                       .timeout_s = COPY_S,
-                                       .max_bytes = NOISE_MAX,
-                                       .on_terminal = true},
-                   &result, err);
-    make_text(result.err, result.err_len);
+    ACT_AUTOFREE char *size = act_sprintf("%zu", program.len);
+    bool is_packed = codec_gzip(&program, &packed);
+    if (is_packed)
+        rc = ssh_run_copy(ssh, unpack_script, size, &packed, &result, err);
+    if (!is_packed || (rc == 0 && result.status != 0 && result.status != SSH_FAILED)) {
+        proc_result_release(&result);
+        rc = ssh_run_copy(ssh, copy_script, size, &program, &result, err);
+    }
     if (rc == 0 && result.status != 0) {
         char line[512];
         ssh_last_line(result.err, line, sizeof(line));
@@ -464,7 +484,8 @@ static char *ssh_store_word(const struct ssh *ssh)
 
     if (!program || here_size_of(program, &size, &ignored) < 0)
         return NULL;
-    return act_sprintf("%lld %s", (long long)size, ssh->store);
+    return act_sprintf("%lld %zu %s%s%s", (long long)size, strlen(ssh->store), ssh->store, ssh->store_first ? " " : "",
+                       ssh->store_first ? ssh->store_first : "");
 }
 
 /* Tries once. *out_needs: a new string, the machine of the other side if the agent is not there; else NULL. */

@@ -24,15 +24,16 @@ struct ssh {
     enum ssh_sharing sharing;
     char *agent; /* the local program for the machine there; NULL: not looked for yet */
     char agent_hash[ACT_SHA256_HEX];
-    char *machine;   /* as "uname -m" says there, when it is another one than this; else NULL */
-    pid_t pid;       /* of the ssh that holds the connection; 0: none */
-    int err_fd;      /* its stderr: a file in memory */
-    bool busy;       /* the last try failed because the other side was */
-    bool only_look;  /* nothing is brought */
-    bool never_asks; /* nor is the user asked for anything */
-    bool absent;     /* so the agent is not there, and there is no connection to one */
-    char *store;     /* the folder that the connection is for; NULL: for requests */
-    bool is_store;   /* it speaks as a store already, see SITE_STORE */
+    char *machine;     /* as "uname -m" says there, when it is another one than this; else NULL */
+    pid_t pid;         /* of the ssh that holds the connection; 0: none */
+    int err_fd;        /* its stderr: a file in memory */
+    bool busy;         /* the last try failed because the other side was */
+    bool only_look;    /* nothing is brought */
+    bool never_asks;   /* nor is the user asked for anything */
+    bool absent;       /* so the agent is not there, and there is no connection to one */
+    char *store;       /* the folder that the connection is for; NULL: for requests */
+    char *store_first; /* what the program is told that serves it; NULL: nothing */
+    bool is_store;     /* it speaks as a store already, see SITE_STORE */
 };
 
 void ssh_init(struct ssh *ssh, const char *login, const char *root);

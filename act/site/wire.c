@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -83,6 +84,8 @@ int wire_open(const struct site_options *options, struct site *site, struct act_
     site->wire->ssh.never_asks = options->never_asks;
     if (options->store && wire_is_plain(options->store))
         site->wire->ssh.store = act_strdup(options->store);
+    if (options->store_first && wire_is_plain(options->store_first))
+        site->wire->ssh.store_first = act_strdup(options->store_first);
     return wire_connect(site, err);
 }
 
@@ -121,20 +124,22 @@ bool wire_needs_login_shell(const struct wire *wire)
 static int put_program(struct site *site, const char *name, const char *agent_hash, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ssh_find_program(&site->wire->ssh, name);
+    ACT_AUTOFREE char *program = NULL;
     char sha256[ACT_SHA256_HEX];
-    int64_t bytes = 0;
+    struct act_sha256 hash;
+    size_t len;
 
     if (!path)
         return bad_response("missing", err);
-    int rc = act_sha256_file(path, sha256, err);
-    if (rc == 0)
-        rc = here_size_of(path, &bytes, err);
+    int rc = act_file_read(path, SITE_REQUEST_MAX_BYTES, &program, &len, err);
     if (rc < 0)
         return rc;
-    const struct file_range whole = {0, (uint64_t)bytes};
-    ACT_AUTO(exchange) x = {.file = path, .ranges = &whole, .n_ranges = 1};
+    act_sha256_init(&hash);
+    act_sha256_add(&hash, program, len);
+    act_sha256_done(&hash, sha256);
+    ACT_AUTO(exchange) x = {.parts = {{program, len}}, .n_parts = 1};
     x.request = json_pack("{s:s, s:s, s:s%, s:s, s:I}", "op", "put", "program", name, "hash", agent_hash,
-                          (size_t)SITE_AGENT_HEX, "sha256", sha256, "bytes", (json_int_t)bytes);
+                          (size_t)SITE_AGENT_HEX, "sha256", sha256, "bytes", (json_int_t)len);
     rc = wire_call(site, &x, err);
     return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
 }

@@ -333,6 +333,8 @@ static void far_start(struct store *store, struct store_call *call)
         store_finish_later(store, call, -(int)far->broken.code);
         return;
     }
+    if (far_first_takes(far, call))
+        return;
     if (call->op == STORE_GET && call->get.sink_cap > FAR_MAX_PUT) {
         store_finish_later(store, call,
                            act_error_set(&call->error, ACT_USAGE, "cannot get '%s' in parts of more than %d MiB",
@@ -513,6 +515,7 @@ static void far_close(struct store *store)
 {
     struct far *far = (struct far *)store;
 
+    far_first_release(far);
     far_line_release(far);
     free(far->slots);
     free(far);
@@ -530,6 +533,7 @@ static const struct store_ops ops = {
                .sums_are_free = true,
                .real_folders = true,
                .changes_from = FAR_SMALL,
+               .syncs_behind = true,
                .is_far_disk = true},
 };
 
@@ -574,6 +578,9 @@ int store_far_open(struct http *http, const struct store_far_options *o, struct 
 
     *place =
         (struct far_place){.login = act_strdup(o->login), .root = act_strdup(o->root), .folder = act_strdup(o->folder)};
+    far->state = FAR_DOWN;
+    if (o->first)
+        far_first_begin(far, o->first);
     int rc = far_line_connect(far, err);
     if (rc == 0)
         return far_opened(far, far_line_greet(far, err), out, err);

@@ -1,9 +1,10 @@
 /* far.h - for the files of the far store only: a folder store of another machine, at the end of a stream.
  *
- * Both ends speak frames: a head of 20 bytes (the lengths of the words and of the bytes that follow, and the number of
- * the call), words, bytes. Each call of the store is one frame, and so is its result, in any order, so that as many
- * calls are under way as there is room for. far_words.c knows the words, far_link.c moves the frames, far.c is this
- * end, far_serve.c the other one. The other end is never trusted: everything is bounded and checked.
+ * Both ends speak frames: a head of 16 bytes (the lengths of the words and of the bytes, and the number of the call),
+ * words, bytes. Frames go in blocks, in which heads and words, compressed, come before all bytes. Each call of the
+ * store is one frame, and so is its result, in any order, so that as many calls are under way as there is room for.
+ * far_words.c knows the words, far_link.c moves the frames, far.c is this end, far_serve.c the other one. The other end
+ * is never trusted: everything is bounded and checked.
  *
  * The end that serves takes in no more than it has room for and lets the rest wait in the stream, so that many large
  * files fill no memory on either side. While it has something to do, however long that takes, it says now and then that
@@ -20,7 +21,7 @@
 struct engine;
 
 enum {
-    FAR_VERSION = 3,           /* of what both ends say; each says it first */
+    FAR_VERSION = 4,           /* of what both ends say; each says it first */
     FAR_MAX_PUT = 64 << 20,    /* bytes of one frame, as many as a folder takes */
     FAR_MAX_WORDS = 32 << 20,  /* of one frame: the words of the longest page of a list */
     FAR_ROOM_BYTES = 32 << 20, /* bytes of the calls that the other end has under way, but for the last that came */
@@ -146,12 +147,13 @@ struct far_link {
     void *arg;
 
     /* internal */
-    struct far_chunk *first, **end;
+    struct far_chunk *first, **end, *unpacked; /* unpacked: the first that is in no block */
     bool watches_in, watches_out, is_broken, is_paused, flushes, heard;
     struct far_pace up, down;
     struct far_frame frame;
-    size_t words_got, bytes_got;
-    enum { FAR_LINK_HEAD, FAR_LINK_WORDS, FAR_LINK_BYTES } expects;
+    struct act_buf frames; /* of the block that comes, compressed until they are whole */
+    size_t packed_len, frames_len, frames_pos, bytes_got;
+    enum { FAR_LINK_HEAD, FAR_LINK_FRAMES, FAR_LINK_FRAME, FAR_LINK_BYTES } expects;
     char *buffer;
     size_t pos, len;
     struct act_error error;
@@ -210,6 +212,17 @@ struct far_call {
 struct far_place {
     char *login, *root; /* of the site; login NULL: the connection was given */
     char *folder;       /* absolute, or below the root of the site */
+    char *first;        /* the key that is asked about with the connection; NULL: none */
+};
+
+enum { FAR_FIRSTS = 3 };
+
+/* A call that is made with the connection. */
+struct far_first {
+    struct far *far;
+    struct store_call call;
+    struct far_call *sent;     /* NULL: its result has come */
+    struct store_call *waiter; /* has, or gets, the result; NULL: nobody has asked */
 };
 
 struct far {
@@ -231,6 +244,12 @@ struct far {
     size_t free_from;        /* no slot before this one is free */
     bool news;               /* since the other end was told to hurry */
     struct act_error broken; /* code 0: it is not */
+
+    /* of far_first.c */
+    struct far_first firsts[FAR_FIRSTS];
+    size_t n_firsts;
+    char *first_prefix;
+    bool firsts_are_old; /* something was written since */
 
     /* of far_line.c */
     bool met; /* it was up once, or is over */
@@ -265,6 +284,20 @@ void far_tell(struct far *far, unsigned op, const char *key);
 /* Called by the link. */
 bool far_result_begun(void *far, struct far_frame *frame);
 void far_result_came(void *far, struct far_frame *frame);
+
+/* ---- far_first.c: calls that are made with the connection */
+
+/* Sets the calls, with the numbers 0 and so on, that are made of a key; prefix: far_first_prefix() of it. Returns how
+ * many. Both texts must outlive the calls. */
+size_t far_first_calls(const char *key, const char *prefix, struct store_call out[FAR_FIRSTS]);
+char *far_first_prefix(const char *key); /* new string */
+/* Begins them, before there is a connection. */
+void far_first_begin(struct far *far, const char *key);
+/* Notes that they are made with the connection that there is now. Else they are sent over it. */
+void far_first_asked(struct far *far);
+/* Takes a call that asks for the same as one of them, whose result is its own then, once. */
+bool far_first_takes(struct far *far, struct store_call *call);
+void far_first_release(struct far *far);
 
 /* ---- far_line.c: the connection of this end, which is made again when it breaks */
 

@@ -31,8 +31,10 @@ struct far_upload {
 /* A connection in the making. */
 struct far_try {
     const struct far_place *place;
+    const char *first; /* the key that is asked about with it; NULL: none */
     struct site *site;
     int fd;
+    bool asked; /* about that key */
     struct act_buf said;
     int rc;
     struct act_error error;
@@ -298,7 +300,7 @@ void far_line_met(struct far *far)
         line_over(far, &why);
     } else if (!far->met) {
         far->met = true;
-        far->state = FAR_UP;
+        line_up(far); /* what is not asked with the connection is sent now */
     } else {
         line_ask_again(far);
     }
@@ -342,10 +344,12 @@ static int line_try(struct far_try *try)
     const struct far_place *place = try->place;
     struct act_error *err = &try->error;
 
-    int rc = site_open(&(struct site_options){.login = place->login, .root = place->root, .store = place->folder},
-                       &try->site, err);
+    int rc = site_open(
+        &(struct site_options){
+            .login = place->login, .root = place->root, .store = place->folder, .store_first = try->first},
+        &try->site, err);
     if (rc == 0)
-        rc = site_become(try->site, place->folder, &try->fd, &try->said, err);
+        rc = site_become(try->site, place->folder, &try->fd, &try->said, &try->asked, err);
     if (rc == 0 || !try->site)
         return rc;
     site_free(try->site);
@@ -357,6 +361,8 @@ static int line_try(struct far_try *try)
 static void line_use(struct far *far, struct far_try *try)
 {
     far->site = try->site;
+    if (try->asked)
+        far_first_asked(far);
     line_begin(far, try->fd, fcntl(try->fd, F_DUPFD_CLOEXEC, 0), &try->said);
     act_buf_release(&try->said);
 }
@@ -394,12 +400,13 @@ static void line_connect_again(void *arg)
     far->broken = (struct act_error){0};
     far->next = act_calloc(1, sizeof(*far->next));
     far->next->place = &far->place;
+    far->next->first = far->met ? NULL : far->place.first;
     engine_work(far_engine(far), line_try_on_worker, line_tried, far);
 }
 
 int far_line_connect(struct far *far, struct act_error *err)
 {
-    struct far_try try = {.place = &far->place};
+    struct far_try try = {.place = &far->place, .first = far->place.first};
     int rc = line_try(&try);
 
     if (rc == 0) {
@@ -454,5 +461,6 @@ void far_line_release(struct far *far)
     free(far->place.login);
     free(far->place.root);
     free(far->place.folder);
+    free(far->place.first);
     free(far->root);
 }

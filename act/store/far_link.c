@@ -1,5 +1,6 @@
-/* far_link.c - frames over a stream, both ways at once, on the loop. What is sent in one turn of the loop is written
- * together; bytes are written from where they are, and read to where they belong. Under a limit a direction moves a
+/* far_link.c - frames over a stream, both ways at once, on the loop. What is sent in one turn of the loop is a block,
+ * and is written together: a head, the frames but for their bytes, compressed where that is worth it, and the bytes of
+ * each frame, which are written from where they are, and read to where they belong. Under a limit a direction moves a
  * piece at a time, and waits by a timer for the next.
  */
 #include <errno.h>
@@ -12,11 +13,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "codec/deflate.h"
 #include "engine/engine.h"
 #include "store/far.h"
 
 enum {
-    HEAD_BYTES = 4 + 4 + 8 + 4, /* of the words, of the bytes, the number, a mark */
+    BLOCK_HEAD_BYTES = 4 + 4 + 4, /* of what follows, of that uncompressed, a mark */
+    BLOCK_BYTES = 64 << 10,       /* that are enough for a block */
+    BLOCK_MAX_BYTES = FAR_MAX_WORDS + 2 * BLOCK_BYTES,
+    HEAD_BYTES = 4 + 4 + 8, /* of the words, of the bytes, the number */
     BUFFER_BYTES = 256 << 10,
     TURN_BYTES = 4 << 20, /* are read before others have their turn */
     PIECES = 128,         /* for one writev() */
@@ -28,9 +33,10 @@ static const uint32_t head_mark = 0x41435446; /* whoever sees another one is in 
 
 /* A frame to be written. */
 struct far_chunk {
-    struct act_buf head; /* with the words */
+    struct act_buf head; /* with the words; of a block, those of all its frames, before the bytes of the first one */
     const char *bytes;   /* of the owner */
     size_t len, written; /* of the bytes; of head and bytes */
+    size_t size;         /* of words and bytes */
     uint64_t id;
     void (*sent)(void *arg, uint64_t id, const void *bytes, size_t size);
     struct far_chunk *next;
@@ -131,6 +137,34 @@ static size_t link_trim(struct iovec *pieces, size_t n, size_t most)
 
 /* ---- writing */
 
+/* Appends a block of frames without their bytes. */
+static void link_put_block(const struct act_buf *frames, struct act_buf *out)
+{
+    ACT_AUTO(act_buf) packed = {0};
+    const struct act_buf *sent = codec_deflate(frames->data, frames->len, &packed) ? &packed : frames;
+    char head[BLOCK_HEAD_BYTES];
+
+    link_put_number(head, sent->len, 4);
+    link_put_number(head + 4, frames->len, 4);
+    link_put_number(head + 8, head_mark, 4);
+    act_buf_add(out, head, sizeof(head));
+    act_buf_add(out, sent->data, sent->len);
+}
+
+/* Makes blocks of the frames that are in none. */
+static void link_make_blocks(struct far_link *link)
+{
+    while (link->unpacked) {
+        struct far_chunk *first = link->unpacked;
+        ACT_AUTO(act_buf) frames = {0};
+        for (; link->unpacked && frames.len < BLOCK_BYTES; link->unpacked = link->unpacked->next) {
+            act_buf_add(&frames, link->unpacked->head.data, link->unpacked->head.len);
+            act_buf_release(&link->unpacked->head);
+        }
+        link_put_block(&frames, &first->head);
+    }
+}
+
 static size_t link_chunk_left(const struct far_chunk *c)
 {
     return c->head.len + c->len - c->written;
@@ -162,11 +196,10 @@ static void link_chunk_sent(struct far_link *link)
 {
     struct far_chunk *c = link->first;
 
-    const size_t size = c->head.len - HEAD_BYTES + c->len;
     link->first = c->next;
     act_buf_release(&c->head);
     if (c->sent)
-        c->sent(link->arg, c->id, c->bytes, size);
+        c->sent(link->arg, c->id, c->bytes, c->size);
     free(c);
 }
 
@@ -201,6 +234,7 @@ static bool link_write_some(struct far_link *link)
     size_t n = 0, most;
     ssize_t written;
 
+    link_make_blocks(link);
     for (const struct far_chunk *c = link->first; c && n + 2 <= PIECES; c = c->next)
         n = link_add_pieces(c, pieces, n);
     if (n == 0 || (most = link_may_move(link, &link->up, link_write_again)) == 0)
@@ -259,15 +293,16 @@ void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *wor
     link_put_number(head, words->len, 4);
     link_put_number(head + 4, len, 4);
     link_put_number(head + 8, id, 8);
-    link_put_number(head + 16, head_mark, 4);
     act_buf_add(&c->head, head, sizeof(head));
     act_buf_add(&c->head, words->data ? words->data : "", words->len);
     c->bytes = bytes;
     c->len = len;
+    c->size = words->len + len;
     c->id = id;
     c->sent = sent;
     *(link->first ? link->end : &link->first) = c;
     link->end = &c->next;
+    link->unpacked = link->unpacked ? link->unpacked : c;
     if (!link->flushes && !link->watches_out && !link->up.waits && !link->is_broken) {
         link->flushes = true;
         engine_timer(link->engine, 0, link_flush, link);
@@ -287,36 +322,73 @@ static size_t link_take(struct far_link *link, char *out, size_t want)
     return n;
 }
 
-static bool link_begin_frame(struct far_link *link)
+/* Takes the head of a block. */
+static bool link_begin_block(struct far_link *link)
 {
     const char *head = link->buffer + link->pos;
-    struct far_frame *f = &link->frame;
 
-    if (link->len - link->pos < HEAD_BYTES)
+    if (link->len - link->pos < BLOCK_HEAD_BYTES)
         return false;
-    *f = (struct far_frame){.id = link_get_number(head + 8, 8),
-                            .words_len = (size_t)link_get_number(head, 4),
-                            .len = (size_t)link_get_number(head + 4, 4)};
-    if (link_get_number(head + 16, 4) != head_mark || f->words_len > FAR_MAX_WORDS || f->len > FAR_MAX_PUT) {
-        *f = (struct far_frame){0};
+    link->packed_len = (size_t)link_get_number(head, 4);
+    link->frames_len = (size_t)link_get_number(head + 4, 4);
+    if (link_get_number(head + 8, 4) != head_mark || link->frames_len > BLOCK_MAX_BYTES ||
+        link->packed_len > link->frames_len) {
         link_malformed(link);
         return false;
     }
-    link->pos += HEAD_BYTES;
-    link->words_got = link->bytes_got = 0;
-    f->words = act_alloc(f->words_len + 1);
-    f->words[f->words_len] = '\0';
-    link->expects = FAR_LINK_WORDS;
+    link->pos += BLOCK_HEAD_BYTES;
+    act_buf_release(&link->frames);
+    link->frames = (struct act_buf){.data = act_alloc(link->packed_len + 1), .cap = link->packed_len + 1};
+    link->expects = FAR_LINK_FRAMES;
     return true;
 }
 
-static bool link_take_words(struct far_link *link)
+/* Takes the frames of a block, without their bytes. */
+static bool link_take_frames(struct far_link *link)
 {
+    struct act_buf *frames = &link->frames, plain = {0};
+    struct act_error ignored;
+
+    frames->len += link_take(link, frames->data + frames->len, link->packed_len - frames->len);
+    if (frames->len < link->packed_len)
+        return false;
+    if (link->packed_len < link->frames_len) {
+        int rc = codec_inflate(frames, link->frames_len, &plain, &ignored);
+        act_buf_release(frames);
+        *frames = plain;
+        if (rc < 0) {
+            link_malformed(link);
+            return false;
+        }
+    }
+    link->frames_pos = 0;
+    link->expects = FAR_LINK_FRAME;
+    return true;
+}
+
+/* Takes the next frame of the block, if there is one, without its bytes. */
+static bool link_begin_frame(struct far_link *link)
+{
+    const char *head = link->frames.data + link->frames_pos;
+    const size_t left = link->frames.len - link->frames_pos;
     struct far_frame *f = &link->frame;
 
-    link->words_got += link_take(link, f->words + link->words_got, f->words_len - link->words_got);
-    if (link->words_got < f->words_len)
+    if (left == 0) {
+        link->expects = FAR_LINK_HEAD;
+        return true;
+    }
+    const size_t words_len = left < HEAD_BYTES ? left : (size_t)link_get_number(head, 4),
+                 len = left < HEAD_BYTES ? 0 : (size_t)link_get_number(head + 4, 4);
+    if (left < HEAD_BYTES || words_len > left - HEAD_BYTES || words_len > FAR_MAX_WORDS || len > FAR_MAX_PUT) {
+        link_malformed(link);
         return false;
+    }
+    *f = (struct far_frame){
+        .id = link_get_number(head + 8, 8), .words = act_alloc(words_len + 1), .words_len = words_len, .len = len};
+    memcpy(f->words, head + HEAD_BYTES, words_len);
+    f->words[words_len] = '\0';
+    link->frames_pos += HEAD_BYTES + words_len;
+    link->bytes_got = 0;
     link->expects = FAR_LINK_BYTES;
     if (link->begun(link->arg, f))
         return true;
@@ -333,18 +405,20 @@ static bool link_take_bytes(struct far_link *link)
         return false;
     struct far_frame whole = *f;
     *f = (struct far_frame){0};
-    link->expects = FAR_LINK_HEAD;
+    link->expects = FAR_LINK_FRAME;
     link->came(link->arg, &whole);
     return true;
 }
 
-/* Takes all that was read, but for the beginning of a head. */
+/* Takes all that was read, but for what is not whole yet. */
 static void link_parse(struct far_link *link)
 {
-    static bool (*const steps[])(struct far_link * link) = {
-        [FAR_LINK_HEAD] = link_begin_frame, [FAR_LINK_WORDS] = link_take_words, [FAR_LINK_BYTES] = link_take_bytes};
+    static bool (*const steps[])(struct far_link * link) = {[FAR_LINK_HEAD] = link_begin_block,
+                                                            [FAR_LINK_FRAMES] = link_take_frames,
+                                                            [FAR_LINK_FRAME] = link_begin_frame,
+                                                            [FAR_LINK_BYTES] = link_take_bytes};
 
-    while (!link->is_broken && !(link->is_paused && link->expects == FAR_LINK_HEAD) && steps[link->expects](link))
+    while (!link->is_broken && !(link->is_paused && link->expects != FAR_LINK_BYTES) && steps[link->expects](link))
         continue;
 }
 
@@ -478,6 +552,7 @@ void far_link_release(struct far_link *link)
     while (link->first)
         link_chunk_sent(link);
     free(link->frame.words);
+    act_buf_release(&link->frames);
     free(link->buffer);
     close(link->in_fd);
     close(link->out_fd);

@@ -19,7 +19,9 @@ struct far_serve {
     struct engine *engine;
     struct far_link link;
     struct far_task *coming;
-    size_t n_under_way, n_unkept; /* calls */
+    struct far_task *syncs;       /* wait for the other calls that are under way */
+    size_t n_under_way, n_unkept; /* calls; n_unkept: but for those */
+    size_t n_syncs;
     uint64_t bytes_under_way;
     bool hurry, over;
 };
@@ -38,7 +40,10 @@ struct far_task {
     struct store_sums sums; /* of what is read */
     struct store_call old;  /* reads what the changes are in */
     struct far_result result;
+    struct far_task *next; /* in far_serve.syncs */
 };
+
+static void far_serve_sync_now(struct far_serve *s);
 
 /* Lets more come if there is room. */
 static void far_serve_look(struct far_serve *s)
@@ -194,6 +199,7 @@ static void far_task_answer(void *arg)
     far_link_send(&s->link, t->id, &words, bytes, len, far_result_sent);
     far_task_free(t);
     far_serve_look(s);
+    far_serve_sync_now(s);
 }
 
 /* Puts the sums of what was read in its place, or what differs from what the other end has beside it. On a worker. */
@@ -259,6 +265,18 @@ static void far_task_carry_out(struct far_task *t)
     store_start(t->serve->store, call);
 }
 
+/* Syncs when no other call is under way: what was asked for before is to be on the disk. */
+static void far_serve_sync_now(struct far_serve *s)
+{
+    while (s->syncs && s->n_under_way == s->n_syncs) {
+        struct far_task *t = s->syncs;
+        s->syncs = t->next;
+        s->n_syncs--;
+        s->n_unkept++;
+        far_task_carry_out(t);
+    }
+}
+
 /* Puts what came into what is there. Whether the whole is what was meant, its checksum says. */
 static void far_task_old_is_here(struct store_call *old)
 {
@@ -278,6 +296,13 @@ static void far_serve_start(struct far_serve *s, struct far_task *t)
     if (r->follow)
         store_follow_links(s->store);
     s->n_under_way++;
+    if (r->op == STORE_SYNC) {
+        t->next = s->syncs;
+        s->syncs = t;
+        s->n_syncs++;
+        far_serve_sync_now(s);
+        return;
+    }
     s->n_unkept++;
     if (r->bytes != FAR_CHANGED) {
         far_task_carry_out(t);
@@ -341,8 +366,26 @@ static void far_serve_sync(const struct far_serve *s)
     store_call_release(&call);
 }
 
-int store_far_serve(struct http *http, const char *root, bool create, int in_fd, int out_fd, struct act_error *err)
+/* Carries out what the other end asks with the connection, as if it had come. */
+static void far_serve_first(struct far_serve *s, const char *key, const char *prefix)
 {
+    struct store_call calls[FAR_FIRSTS];
+    const size_t n = far_first_calls(key, prefix, calls);
+
+    for (size_t i = 0; i < n; i++) {
+        struct far_task *t = act_calloc(1, sizeof(*t));
+        t->serve = s;
+        t->id = i;
+        t->request = (struct far_request){.op = calls[i].op, .call = calls[i]};
+        (void)far_task_take_bytes(t, &(struct far_frame){0});
+        far_serve_start(s, t);
+    }
+}
+
+int store_far_serve(struct http *http, const char *root, bool create, const char *first, int in_fd, int out_fd,
+                    struct act_error *err)
+{
+    ACT_AUTOFREE char *prefix = first ? far_first_prefix(first) : NULL;
     struct far_serve s = {.engine = http_engine(http)};
     struct act_buf words = {0};
 
@@ -356,6 +399,8 @@ int store_far_serve(struct http *http, const char *root, bool create, int in_fd,
     act_buf_release(&words);
     engine_hold(s.engine, true);
     engine_timer(s.engine, FAR_BEAT_MS, far_serve_beat, &s);
+    if (rc == 0 && first)
+        far_serve_first(&s, first, prefix);
     if (rc == 0)
         engine_run(s.engine, &s.over);
     engine_forget(s.engine, &s);

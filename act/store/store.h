@@ -390,6 +390,7 @@ struct store_traits {
     bool takes_block_ids;  /* BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has */
     bool real_folders;     /* folders stay when the last object in them is removed, as on a disk */
     uint64_t changes_from; /* GET knows `old` where it is of so many bytes or more; 0: it does not */
+    bool syncs_behind;     /* SYNC waits for the calls that were started before it */
     bool is_far_disk;      /* another machine sees it, and it is as a disk but for that */
     bool is_disk; /* this machine sees it: its ETags have the grain of the clock, new files get the modes that the umask
                      leaves, and no requests are sent */
@@ -419,6 +420,8 @@ int store_folder_open(struct http *http, const char *root, bool create, struct s
 struct store_far_options {
     const char *login, *root; /* of the site (site/site.h) */
     const char *folder;       /* an absolute path; or one below the root of the site, which is made when missing */
+    const char *first; /* a key without a slash at its end: that is looked for, and listed as a folder, first of all, as
+                          the connection is made. NULL: nothing is */
 };
 /* Connects, and opens the folder there. Errors are those of the connection and of the folder: -ACT_NOT_FOUND if it is
  * not there. A connection that breaks later is made again, as often as requests are tried again (http_options), and
@@ -429,9 +432,9 @@ int store_far_open(struct http *http, const struct store_far_options *options, s
  * store's. */
 int store_far_open_fds(struct http *http, int in_fd, int out_fd, struct store **out,
                        struct act_error *err) ACT_NODISCARD;
-/* Is the other end: serves the folder store at root (absolute; made when missing if create) until in_fd ends. An error
- * is also told to the other side. The descriptors become its own. */
-int store_far_serve(struct http *http, const char *root, bool create, int in_fd, int out_fd,
+/* Is the other end: serves the folder store at root (absolute; made when missing if create) until in_fd ends. first: as
+ * in the options there, or NULL. An error is also told to the other side. The descriptors become its own. */
+int store_far_serve(struct http *http, const char *root, bool create, const char *first, int in_fd, int out_fd,
                     struct act_error *err) ACT_NODISCARD;
 
 struct store_azure_options {

@@ -250,8 +250,11 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                                .take = copy_or_compare,
                                .report = report};
     uint64_t agreed = 0; /* objects to delete */
+    bool synced = false;
     int rc = 0;
 
+    if (!mirror && !options->dry_run)
+        setup.out_synced = &synced;
     *report = (struct transfer_report){.is_plan = options->dry_run};
     if (options->no_sync)
         store_no_sync(to);
@@ -263,7 +266,7 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
         report->kept_extras = agreed;
     else if (rc == 0 && agreed > 0)
         rc = mirror_run(&setup, agreed, err);
-    if (rc == 0 && !options->dry_run && report->total.done_objects + report->total.folder_modes > 0)
+    if (rc == 0 && !options->dry_run && !synced && report->total.done_objects + report->total.folder_modes > 0)
         rc = sync_destination(to, err);
     return rc < 0 ? rc : transfer_report_result(report, err);
 }

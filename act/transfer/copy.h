@@ -163,6 +163,12 @@ struct walk {
     struct object *oldest, **youngest;      /* all objects, in the order in which they were begun */
     int calls_under_way, objects_under_way;
     bool stop; /* start nothing more */
+    struct {
+        struct store_call call;
+        bool begun;
+        bool has_all; /* no call was begun behind it */
+        bool *out;    /* of the setup */
+    } syncing;
     enum { WALK_IDLE, WALK_PUMPING, WALK_PUMP_AGAIN } pump;
     struct transfer_report *report;
 };
@@ -181,12 +187,16 @@ struct walk_setup {
     void (*listed)(struct walk *walk);
     void *arg;
     struct transfer_report *report; /* added to */
+    /* NULL, or set where a destination to which a question takes long has synced all that the walk wrote. */
+    bool *out_synced;
 };
 /* Walks both sides to the end. 0, or an error if it could not start or came to a halt; failures are in the report. */
 int walk_run(const struct walk_setup *setup, struct act_error *err);
 
 /* Does whatever can be done now. Call it after every event; a nested call makes the outer one check again. */
 void walk_pump(struct walk *walk);
+/* Counts a call that begins. */
+void walk_begin_call(struct walk *walk);
 /* Queues the item; begin takes it over when its turn comes. */
 void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin);
 /* Queues an object whose next step needs its turn; first: ahead of the others. */

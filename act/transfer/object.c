@@ -101,7 +101,7 @@ void object_call(struct object *o, struct store *store, void (*done)(struct stor
     o->call.done = done;
     o->call.arg = o;
     o->under_way++;
-    o->walk->calls_under_way++;
+    walk_begin_call(o->walk);
     store_start(store, &o->call);
 }
 

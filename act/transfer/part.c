@@ -422,7 +422,7 @@ void object_start_part(struct object *o, uint32_t index)
     p->sums.want_md5 = o->plan.sums == OBJECT_SUMS_AND_MD5 && o->plan.n_parts == 1;
     act_md5_init(&p->sums.md5);
     o->under_way++;
-    o->walk->calls_under_way++;
+    walk_begin_call(o->walk);
     if (o->plan.way == OBJECT_BY_SERVICE) {
         copy_by_service(p);
         return;

@@ -14,7 +14,7 @@
 #include "base/crc64.h"
 #include "transfer/transfer_internal.h"
 
-enum { SLICE = 4 << 20 };
+enum { SLICE = 4 << 20, SLICE_OF_DISK = 512 << 10, SPARES = 4 };
 
 struct slice {
     struct store_call call;
@@ -43,10 +43,12 @@ struct stretches {
     struct engine *engine;
     struct store *store;
     struct stretching *v;
-    size_t n, at;     /* nothing of those before at is left to start */
-    size_t turn;      /* those before it are written */
-    size_t n_slices;  /* that there are */
-    size_t memory;    /* in their buffers */
+    size_t n, at;         /* nothing of those before at is left to start */
+    size_t turn;          /* those before it are written */
+    size_t n_slices;      /* that there are */
+    size_t memory;        /* in their buffers */
+    char *spares[SPARES]; /* buffers that no slice has any more, of spare_len */
+    size_t n_spares, spare_len;
     uint64_t limit;   /* of it */
     size_t under_way; /* calls */
     void (*moved)(void *arg, const struct transfer_stretch *stretch, size_t bytes);
@@ -66,7 +68,37 @@ static void fail_stretches(struct stretches *all, int rc, const struct act_error
     }
 }
 
+/* Tells whether all is read on this machine, one piece after the other: by small ones, which stay in the processor's
+ * cache until they are written. */
+static bool stretches_are_local(const struct stretches *all)
+{
+    return store_traits(all->store)->is_disk && store_window(all->store) == 1;
+}
+
 /* ---- slices ---- */
+
+/* A buffer is used again, where it is: what the kernel gives anew, it clears first, page by page. */
+static char *slice_take_buffer(struct stretches *all, size_t len)
+{
+    return all->n_spares > 0 && all->spare_len == len ? all->spares[--all->n_spares] : act_alloc(len);
+}
+
+static void slice_drop_spares(struct stretches *all)
+{
+    while (all->n_spares > 0)
+        free(all->spares[--all->n_spares]);
+}
+
+static void slice_give_buffer(struct stretches *all, char *buffer, size_t len)
+{
+    if (all->spare_len != len)
+        slice_drop_spares(all);
+    all->spare_len = len;
+    if (all->n_spares < SPARES)
+        all->spares[all->n_spares++] = buffer;
+    else
+        free(buffer);
+}
 
 static void slice_drop_first(struct stretching *s)
 {
@@ -77,7 +109,7 @@ static void slice_drop_first(struct stretching *s)
         s->last = &s->first;
     s->all->memory -= slice->len;
     s->all->n_slices--;
-    free(slice->call.get.sink);
+    slice_give_buffer(s->all, slice->call.get.sink, slice->len);
     store_call_release(&slice->call);
     free(slice);
 }
@@ -176,7 +208,9 @@ static size_t next_len(const struct stretching *s)
     uint64_t left = s->stretch->end - s->stretch->offset - s->started, most = s->stretch->slice;
 
     if (most == 0)
-        most = s->all->limit < SLICE ? before + s->all->limit : SLICE;
+        most = stretches_are_local(s->all) ? SLICE_OF_DISK : SLICE;
+    if (s->stretch->slice == 0 && s->all->limit < most)
+        most = before + s->all->limit;
     return left == 0 ? 0 : (size_t)(left + before < most ? left + before : most);
 }
 
@@ -190,7 +224,7 @@ static void start_slice(struct stretching *s)
     slice->before = next_before(s);
     slice->call = (struct store_call){.op = STORE_GET,
                                       .key = s->stretch->key,
-                                      .get = {.sink = act_alloc(slice->len),
+                                      .get = {.sink = slice_take_buffer(all, slice->len),
                                               .sink_cap = slice->len,
                                               .sums = s->stretch->want_crc64 ? &slice->sums : NULL,
                                               .if_match = s->stretch->if_match,
@@ -247,6 +281,8 @@ int transfer_stretches(struct engine *engine, struct store *store, struct transf
     struct stretches all = {.engine = engine, .store = store, .n = n, .moved = moved, .arg = arg, .err = err};
 
     all.limit = memory ? memory : TRANSFER_MEMORY;
+    if (stretches_are_local(&all) && all.limit > (uint64_t)SPARES * SLICE_OF_DISK)
+        all.limit = (uint64_t)SPARES * SLICE_OF_DISK; /* to read further ahead of who writes gains nothing */
     all.v = act_calloc(n + 1, sizeof(*all.v));
     for (size_t i = 0; i < n; i++) {
         struct stretching *s = &all.v[i];
@@ -257,6 +293,7 @@ int transfer_stretches(struct engine *engine, struct store *store, struct transf
     continue_stretches(&all);
     if (!all.done)
         engine_run(engine, &all.done);
+    slice_drop_spares(&all);
     free(all.v);
     return all.rc;
 }

@@ -184,6 +184,34 @@ static void name_slow(struct walk *walk)
     walk->report->total.slow = is_slow ? o->from.key : NULL;
 }
 
+void walk_begin_call(struct walk *walk)
+{
+    walk->calls_under_way++;
+    walk->syncing.has_all = false;
+}
+
+static void walk_synced(struct store_call *call)
+{
+    struct walk *walk = call->arg;
+
+    *walk->syncing.out = call->rc == 0 && walk->syncing.has_all;
+    store_call_release(call);
+}
+
+/* Has a destination that is far away sync behind the last objects, which only wait for its disk: all of them take one
+ * round trip then. */
+static void walk_sync_ahead(struct walk *walk)
+{
+    bool is_end = walk->report->total.listing_done && walk->objects_under_way > 0 && walk->ahead.n == 0 &&
+                  !walk->waiting && !walk->stop;
+
+    if (!walk->syncing.out || !store_traits(walk->to)->syncs_behind || !is_end || walk->syncing.begun)
+        return;
+    walk->syncing.begun = walk->syncing.has_all = true;
+    walk->syncing.call = (struct store_call){.op = STORE_SYNC, .key = "", .done = walk_synced, .arg = walk};
+    store_start(walk->to, &walk->syncing.call);
+}
+
 void walk_pump(struct walk *walk)
 {
     name_slow(walk);
@@ -198,8 +226,10 @@ void walk_pump(struct walk *walk)
         start_objects(walk);
     } while (walk->pump == WALK_PUMP_AGAIN);
     walk->pump = WALK_IDLE;
-    if (walk->calls_under_way == 0)
-        store_hurry(walk->to);
+    if (walk->calls_under_way > 0)
+        return;
+    store_hurry(walk->to);
+    walk_sync_ahead(walk);
 }
 
 /* ---- running */
@@ -304,6 +334,7 @@ int walk_run(const struct walk_setup *setup, struct act_error *err)
                         .take = setup->take,
                         .listed = setup->listed,
                         .arg = setup->arg,
+                        .syncing.out = setup->out_synced,
                         .report = setup->report};
     uint64_t memory = options->memory ? options->memory : TRANSFER_MEMORY;
     uint64_t most = memory_of_machine() / SHARE_AHEAD;

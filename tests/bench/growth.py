@@ -1,5 +1,5 @@
-"""How what verbs take grows: at n, 10n and 100n runs in the ledger, or megabytes of a log. Some have a peer that does
-the same with the largest of them."""
+"""How what verbs take grows: at n, 10n and 100n runs in the ledger, megabytes of a log, ranks of a run, or files of a
+folder. Some have a peer that does the same with the largest of them."""
 import collections
 import json
 import math
@@ -23,8 +23,12 @@ print("the needle is here")
 """
 PATTERNS = {"a text": "the needle", "alternatives": "^the|nothing", "an expression": "n[e]+dl[e]"}
 
-RUNS_WORDS = ("q --max 0", "q --json --max 0", "qf", "q --name x", "q --tag a=b", "du", "doctor",
+RUNS_WORDS = ("q --max 0", "q --json --max 0", "qf", "q --name x", "q --tag a=b", "grep --max 0 says", "du", "doctor",
               "prune --older 1d --dry-run --json")
+RANKS_WORDS = ("logs --all", "q", "grep says", "report", "why", "files")
+OBJECTS_WORDS = ("u data", "ls -r data", "du data", "verify data")
+
+SAYS_NOTHING = ("u", "verify")  # where all is the same
 
 Line = collections.namedtuple("Line", "name label world words peer cpu rss", defaults=(None, None, None))
 
@@ -50,7 +54,7 @@ class Runs:
 
     def __init__(self, programs, scratch, count):
         self.act = Act(programs, scratch)
-        example = self.act.finish("true", before=("-n", 1))
+        example = self.act.finish("echo", "says", before=("-n", 1))
         with sqlite3.connect(self.act.home / "ledger.db") as ledger:
             names = [row[1] for row in ledger.execute("PRAGMA table_info(runs)")]
             row = dict(zip(names, ledger.execute("SELECT * FROM runs WHERE id = ?", (example,)).fetchone()))
@@ -65,6 +69,33 @@ class Runs:
         pass
 
 
+class Ranks:
+    """A run on this machine with so many ranks, as if each had said something."""
+
+    def __init__(self, programs, scratch, count):
+        self.act = Act(programs, scratch)
+        self.run = self.act.finish("echo", "says", before=("-n", 1))
+        folder = next(self.act.home.rglob("std_log_process_0.txt")).parent
+        for rank in range(count):
+            (folder / f"std_log_process_{rank}.txt").write_text(f"rank {rank} says so\n" + "a line\n" * 80)
+
+    def empty(self):
+        shutil.rmtree(self.act.project / "assets", ignore_errors=True)
+
+
+class Objects:
+    """So many small files in a mapped folder, here and in its store."""
+
+    def __init__(self, programs, scratch, count):
+        self.act = Act(programs, scratch)
+        for n in range(count):
+            self.act.write(f"data/{n % 100}/{n}.txt", f"file {n}\n")
+        self.act.run("u", "data")
+
+    def empty(self):
+        pass
+
+
 def lines():
     def grep(name, pattern):
         return Line(f"growth: grep {name}", f"`a grep` for {name}, MB of a log", Logs,
@@ -73,12 +104,17 @@ def lines():
             Line("growth: q RUN", "`a q RUN`, MB of a log", Logs, lambda w: ("q", w.run),
                  lambda w: ("cp", w.log, w.act.scratch / "copy"), 2, 64),
             *(Line(f"growth: {words}", f"`a {words}`, runs", Runs, lambda w, words=words: words.split(), rss=64)
-              for words in RUNS_WORDS)]
+              for words in RUNS_WORDS),
+            *(Line(f"growth: {words} RUN", f"`a {words} RUN`, ranks", Ranks,
+                   lambda w, words=words: (*words.split(), w.run), rss=64) for words in RANKS_WORDS),
+            *(Line(f"growth: {words}", f"`a {words}`, files", Objects, lambda w, words=words: words.split(), rss=64)
+              for words in OBJECTS_WORDS)]
 
 
 def first(line, quick):
-    """n: bytes or runs."""
-    return (1 if quick else 5) * MIB if line.world is Logs else 10 if quick else 1000
+    """n: bytes, runs, ranks or files."""
+    sizes = {Logs: (MIB, 5 * MIB), Runs: (10, 1000), Ranks: (1, 10), Objects: (10, 1000)}
+    return sizes[line.world][0 if quick else 1]
 
 
 class Growth:
@@ -100,6 +136,8 @@ class Growth:
         out = world.act.scratch / "said"
         figures = measure([self.programs / "a", *line.words(world)], world.act.env, world.act.project,
                           world.act.scratch, out)
+        if line.words(world)[0] in SAYS_NOTHING:
+            return figures
         if not out.stat().st_size:
             raise WrongResult(f"{line.words(world)} said nothing")
         return figures

@@ -2146,7 +2146,7 @@ static int conform_store_open_far(const char *root, bool create, struct store **
 static int conform_store_serve(const char *root, bool create)
 {
     setup_engine();
-    int rc = store_far_serve(t.http, root, create, dup(STDIN_FILENO), dup(STDOUT_FILENO), &t.err);
+    int rc = store_far_serve(t.http, root, create, NULL, dup(STDIN_FILENO), dup(STDOUT_FILENO), &t.err);
     http_free(t.http);
     engine_free(t.engine);
     return -rc;

@@ -1,15 +1,18 @@
 """Data verbs to a folder behind a login: slurm.root's own store, and folders of the mode 'path', over a real sshd."""
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import struct
 import subprocess
 import termios
 import time
+import zlib
 
 import pytest
 
@@ -107,14 +110,24 @@ def test_a_tree(act, far):
 
 
 def test_how_often_a_command_waits(act, far):
-    """Not for the agent, if ACT is there: the connection begins with the folder. Then for an answer on what the folder
-    is, and for its list."""
+    """Not for the agent, if ACT is there: the connection begins with the folder, what it is, and its list. Then once
+    for all files, and for the disk with them."""
     act.write("data/x", "x")
     first = far.run("u", "data", env={"ACT_TRACE": "all"}).err
     assert "site: lab become" in first
-    for verb in "u", "d":
+
+    def waits(verb):
         said = far.run(verb, "data", env={"ACT_TRACE": "all"}).err
-        assert " site: lab " not in said and said.count(" far: waits for ") == 2, said
+        assert " site: lab " not in said
+        return said.count(" far: waits for ")
+
+    assert waits("u") == waits("d") == 0
+    for number in range(300):
+        act.write(f"data/{number % 7}/{number}", f"number {number}")
+    assert waits("u") == 1
+    shutil.rmtree(act.project / "data")
+    assert waits("d") == 1
+    assert len(list(act.project.glob("data/*/*"))) == 300
 
 
 def test_the_other_verbs(act, far):
@@ -482,11 +495,20 @@ def test_a_folder_of_another_user_there(act, far):
 # ---- the other end
 
 
+MARK = 0x41435446  # of the head of a block
+
+
+def block(of_call, words, bytes_follow):
+    """One of one frame."""
+    frame = struct.pack("<IIQ", len(words), bytes_follow, of_call) + words
+    return struct.pack("<III", len(frame), len(frame), MARK) + frame
+
+
 def ask_for_list(of_call):
     """A frame that asks for all that is there, in the words of far_words.c."""
     operation, flags, no_bytes, all_keys, no_marker, as_many_as_fit = b"\14", b"\0", b"\0", b"\1\0", b"\0", b"\0"
     words = operation + flags + no_bytes + all_keys + no_marker + as_many_as_fit + flags
-    return struct.pack("<IIQI", len(words), 0, of_call, 0x41435446) + words
+    return block(of_call, words, 0)
 
 
 def memory(pid):
@@ -509,22 +531,24 @@ def begin_file(of_call):
     operation, flags, with_bytes, key, a_byte, no_md5, no_sum = b"\2", b"\0", b"\1", b"\2x\0", b"\1", b"\0", b"\0"
     file, no_mode, no_time, no_condition = b"\0", b"\1", b"\0", b"\0\0"
     words = (operation + flags + with_bytes + key + a_byte + no_md5 + no_sum + file + no_mode + no_time + no_condition)
-    return struct.pack("<IIQI", len(words), 1, of_call, 0x41435446) + words
+    return block(of_call, words, 1)
 
 
-def take_frame(stream):
-    words, rest, of_call, _ = struct.unpack("<IIQI", stream.read(20))
-    assert len(stream.read(words + rest)) == words + rest
-    return of_call
+def take_frames(stream):
+    """Yields the numbers of the calls of frames that no bytes follow, block by block."""
+    while True:
+        packed, plain, mark = struct.unpack("<III", stream.read(12))
+        frames = stream.read(packed)
+        assert mark == MARK and len(frames) == packed
+        frames = zlib.decompress(frames, -zlib.MAX_WBITS) if packed < plain else frames
+        while frames:
+            words, rest, of_call = struct.unpack("<IIQ", frames[:16])
+            assert rest == 0 and len(frames) >= 16 + words
+            frames = frames[16 + words:]
+            yield of_call
 
 
 NO_CALL = (1 << 64) - 1  # of a frame that says no more than that the end is there
-
-
-def take_answer(stream):
-    while (of_call := take_frame(stream)) == NO_CALL:
-        continue
-    return of_call
 
 
 def unread(pipe):
@@ -546,11 +570,13 @@ def test_lists_that_nobody_reads(act):
           waiting.Process([act.programs / "a", "__store", folder, "find"], stdin=asks.stdout, stdout=subprocess.PIPE,
                           env=env) as server):
         asks.stdout.close()
-        assert take_frame(server.stdout) == 0  # its first words
+        frames = take_frames(server.stdout)
+        assert next(frames) == 0  # its first words
         act.until(lambda: unread(server.stdout) > 4096, "it answers, and does not only say that it is there")
         act.until(lambda: is_idle(server.pid), "it takes no more in")
         peak = memory(server.pid)
-        assert sorted(take_answer(server.stdout) for _ in range(calls)) == list(range(calls))
+        answers = itertools.islice((call for call in frames if call != NO_CALL), calls)
+        assert sorted(answers) == list(range(calls))
         asks.stdin.close()
         assert server.wait() == 0
     assert peak < 120 << 20, f"{peak >> 20} MiB"  # all of them take more
@@ -562,10 +588,11 @@ def test_an_end_that_waits_says_so(act):
     folder.mkdir()
     with waiting.Process([act.programs / "a", "__store", folder, "find"], stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, env=act.env) as server:
-        assert take_frame(server.stdout) == 0  # its first words
+        frames = take_frames(server.stdout)
+        assert next(frames) == 0  # its first words
         server.stdin.write(begin_file(7))
         server.stdin.flush()
-        assert [take_frame(server.stdout) for _ in range(3)] == [NO_CALL] * 3
+        assert [next(frames) for _ in range(3)] == [NO_CALL] * 3
         server.stdin.close()
         assert server.wait() == 0
     assert not list(folder.iterdir())

@@ -47,13 +47,17 @@ static void far_test_number(struct act_buf *out, uint64_t n, size_t bytes)
         act_buf_addc(out, (char)(n >> (8 * i)));
 }
 
-/* Begins a frame, which so many bytes follow. */
+/* Begins a block of one frame, which so many bytes follow. */
 static void far_test_frame(struct act_buf *out, const struct act_buf *words, size_t bytes, uint64_t id)
 {
+    const size_t block = 16 + words->len;
+
+    far_test_number(out, block, 4);
+    far_test_number(out, block, 4);
+    act_buf_adds(out, "FTCA");
     far_test_number(out, words->len, 4);
     far_test_number(out, bytes, 4);
     far_test_number(out, id, 8);
-    act_buf_adds(out, "FTCA");
     act_buf_add(out, words->data, words->len);
 }
 

@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include <regex.h>
+#include <string.h>
 
 #include "flow/logs/needle.h"
 
@@ -57,6 +58,47 @@ TEST(of_each_expression)
         assert_string_equal(joined.data ? joined.data : "", rows[i].needles);
         assert_true(has_one);
         regfree(&regex);
+    }
+}
+
+/* Returns where the first of them begins, by the plainest way. */
+static const char *needle_first_of(const struct act_strv *needles, const char *text, const char *end)
+{
+    const char *first = end;
+
+    for (size_t i = 0; i < needles->n; i++) {
+        const char *at = memmem(text, (size_t)(end - text), needles->v[i], strlen(needles->v[i]));
+        first = at && at < first ? at : first;
+    }
+    return first;
+}
+
+/* Wherever they begin and end in the blocks that are compared, with parts of them all around. */
+TEST(finding_them)
+{
+    static const char *const patterns[] = {"a",     "ab", "aab|ba", "b|aaaa", "abbbbbbbbbbbbbbbbbbbbbbbbbbbbbb|bab",
+                                           "zz|aba"};
+    enum { LEN = 100, ROUNDS = 300 };
+    unsigned seed = 1;
+    char text[LEN];
+
+    for (size_t i = 0; i < COUNT(patterns); i++) {
+        ACT_AUTO(act_strv) needles = {0};
+        struct needle_search search;
+        flow_needles(patterns[i], &needles);
+        flow_needles_prepare(&needles, &search);
+        for (int round = 0; round < ROUNDS; round++) {
+            for (size_t k = 0; k < LEN; k++) {
+                seed = seed * 1103515245U + 12345U;
+                text[k] = (seed >> 16) % 11 < (unsigned)round % 12 ? 'a' : 'b';
+            }
+            for (size_t from = 0; from <= LEN; from += 7) {
+                const char *end = text + LEN - (unsigned)round % 40;
+                if (text + from <= end)
+                    assert_ptr_equal(flow_needles_find(&search, text + from, end),
+                                     needle_first_of(&needles, text + from, end));
+            }
+        }
     }
 }
 

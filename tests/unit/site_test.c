@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/deflate.h"
 #include "codec/json.h"
 #include "site/frame.h"
 #include "site/site.h"
@@ -1352,18 +1353,18 @@ TEST(test_deflate)
 
     memset(text, 'a', LEN);
     act_random(noise, LEN);
-    assert_false(frame_deflate(text, 100, &packed));
-    assert_false(frame_deflate(noise, LEN, &packed));
+    assert_false(codec_deflate(text, 100, &packed));
+    assert_false(codec_deflate(noise, LEN, &packed));
     assert_int_equal(packed.len, 0);
-    assert_true(frame_deflate(text, LEN, &packed));
+    assert_true(codec_deflate(text, LEN, &packed));
     assert_true(packed.len < LEN / 100);
-    assert_ok(frame_inflate(&packed, LEN, &plain, &err), err);
+    assert_ok(codec_inflate(&packed, LEN, &plain, &err), err);
     assert_memory_equal(plain.data, text, LEN);
-    assert_int_equal(frame_inflate(&packed, LEN - 1, &plain, &err), -ACT_FAIL);
-    assert_int_equal(frame_inflate(&packed, LEN + 1, &plain, &err), -ACT_FAIL);
+    assert_int_equal(codec_inflate(&packed, LEN - 1, &plain, &err), -ACT_FAIL);
+    assert_int_equal(codec_inflate(&packed, LEN + 1, &plain, &err), -ACT_FAIL);
     packed.data[packed.len / 2] ^= 0x55;
     packed.len /= 2;
-    assert_int_equal(frame_inflate(&packed, LEN, &plain, &err), -ACT_FAIL);
+    assert_int_equal(codec_inflate(&packed, LEN, &plain, &err), -ACT_FAIL);
     assert_int_equal(plain.len, LEN);
 }
 

@@ -19,5 +19,6 @@ int cmd_store(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "there is nobody to serve");
     if (create && act_mkdir_all(folder, 0700, &ignored) < 0)
         (void)ignored; /* opening it says why */
-    return store_far_serve(services_http(&cli->services), folder, create, in_fd, out_fd, err);
+    return store_far_serve(services_http(&cli->services), folder, create, cli->words.n > 2 ? cli->words.v[2] : NULL,
+                           in_fd, out_fd, err);
 }

@@ -160,6 +160,38 @@ int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow
     return act_on(cli, each, runs, &outcome, err);
 }
 
+struct each_row {
+    struct cli *cli;
+    const struct cli_each_run *each;
+    struct cli_outcome outcome;
+};
+
+static int each_run_visit(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct each_row *rows = arg;
+
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        struct act_error why = {0};
+        int rc = rows->each->act(rows->cli, &runs[i], NULL, &why);
+        cli_outcome_add(&rows->outcome, rc, &why);
+    }
+    return 0;
+}
+
+int cli_runs_of_table(struct cli *cli, const struct cli_each_run *each, const struct flow_table *table,
+                      struct flow_rows_count *out, struct act_error *err)
+{
+    struct each_row visits = {.cli = cli, .each = each};
+    struct flow_rows *rows = NULL;
+    int rc = flow_rows_open(&cli->flow, table, &rows, err);
+
+    if (rc == 0)
+        rc = flow_rows_each(rows, each_run_visit, &visits, out, err);
+    flow_rows_close(rows);
+    return rc < 0 ? rc : cli_outcome_end(&visits.outcome, err);
+}
+
 int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
 {
     struct cli_outcome outcome = {0};

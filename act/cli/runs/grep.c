@@ -127,17 +127,15 @@ static int grep_newest(struct cli *cli, const struct cli_each_run *each, struct 
                                .max = cli->options.max >= 0 ? cli->options.max : DEFAULT_MAX,
                                .as_known = true,
                                .with_spec = true};
-    ACT_AUTO(flow_runs) runs = {0};
+    struct flow_rows_count count = {0};
     int rc = cli_labels(cli, &table.labels, err);
 
     if (rc == 0)
-        rc = flow_list_runs(&cli->flow, &table, &runs, err);
-    if (rc == 0)
-        rc = cli_these_runs(cli, each, &runs, err);
-    if (rc == 0 && runs.total == 0)
+        rc = cli_runs_of_table(cli, each, &table, &count, err);
+    if (rc == 0 && count.total == 0)
         cli_note_no_runs(&table);
-    if (runs.n < runs.total)
-        act_note("%zu of %zu runs were searched; --max 0 searches all", runs.n, runs.total);
+    if (count.n < count.total)
+        act_note("%zu of %zu runs were searched; --max 0 searches all", count.n, count.total);
     return rc;
 }
 

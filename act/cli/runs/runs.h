@@ -82,6 +82,10 @@ int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_er
 /* Does the same for runs that are known already. */
 int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
                    struct act_error *err) ACT_NODISCARD;
+/* Calls act() for each run of a table as it is read, so that they are never in memory together. Not for JSON in one
+ * list, nor with before() and after(). */
+int cli_runs_of_table(struct cli *cli, const struct cli_each_run *each, const struct flow_table *table,
+                      struct flow_rows_count *out, struct act_error *err) ACT_NODISCARD;
 /* Puts the runs of a sweep into the place of a word that is its name or id. */
 int cli_take_sweeps(struct cli *cli, struct act_error *err) ACT_NODISCARD;
 /* Reads --name and --tag; cli owns what out points to. Of runs, the tag sweep=NAME is that of the sweep of this name.

@@ -243,7 +243,7 @@ static int data_upload(struct flow *flow, struct flow *other, const struct mappe
     int rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, m, io->follow, &from, err);
 
     if (rc == 0)
-        rc = flow_store(flow, m->folder, &to, err);
+        rc = flow_store_for(flow, m->folder, key, &to, err);
     if (rc == 0)
         rc = copy_between(flow, &from, to, key, path, io, err);
     store_free(to);
@@ -323,11 +323,12 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
     ACT_AUTO(mapped) m = {0};
     int rc = mapped_find(flow->config, path, &m, err);
 
+    ACT_AUTOFREE char *key = rc == 0 ? mapped_bare_key(m.key) : NULL;
     io->report = (struct transfer_report){0};
     if (rc == 0)
         rc = mapped_check_local_name(&m, path, err);
     if (rc == 0)
-        rc = flow_store(flow, m.folder, &store, err);
+        rc = flow_store_for(flow, m.folder, key, &store, err);
     if (rc == 0)
         rc = mapped_resolve(flow, store, &m, path, &from, err);
     if (rc == 0) {

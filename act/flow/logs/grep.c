@@ -24,6 +24,7 @@ enum {
 struct flow_grep {
     regex_t regex;
     struct act_strv needles; /* every match has one of them in it; none: nothing is known */
+    struct needle_search search;
 };
 
 int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out, struct act_error *err)
@@ -36,6 +37,7 @@ int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out
     if (rc == 0) {
         if (!ignore_case)
             flow_needles(pattern, &grep->needles);
+        flow_needles_prepare(&grep->needles, &grep->search);
         return 0;
     }
     regerror(rc, &grep->regex, why, sizeof(why));
@@ -148,28 +150,20 @@ static void grep_pass_over(struct reading *r, const char *text, size_t len)
         r->match.line++;
 }
 
-/* Returns the next place where the line may match; end: there is none. hits has what is known of each needle. */
-static const char *grep_next_hit(const struct flow_grep *grep, const char **hits, const char *text, const char *end)
+/* Returns the next place where the line may match; end: there is none. */
+static const char *grep_next_hit(const struct flow_grep *grep, const char *text, const char *end)
 {
-    const char *first = grep->needles.n > 0 ? end : text;
-
-    for (size_t i = 0; i < grep->needles.n; i++) {
-        const char *needle = grep->needles.v[i];
-        if (!hits[i] || hits[i] < text)
-            hits[i] = memmem(text, (size_t)(end - text), needle, strlen(needle)) ?: end;
-        first = hits[i] < first ? hits[i] : first;
-    }
-    return first;
+    return grep->search.n > 0 ? flow_needles_find(&grep->search, text, end) : text;
 }
 
 /* Takes whole lines. */
 static int grep_take_lines(struct reading *r, const char *text, size_t len, struct act_error *err)
 {
-    const char *hits[NEEDLES_MAX] = {0}, *end = text + len;
+    const char *end = text + len;
     int rc = 0;
 
     while (text < end && rc == 0) {
-        const char *hit = grep_next_hit(r->grep, hits, text, end);
+        const char *hit = grep_next_hit(r->grep, text, end);
         const char *before = memrchr(text, '\n', (size_t)(hit - text)), *line = before ? before + 1 : text;
         grep_pass_over(r, text, (size_t)(line - text));
         text = hit < end ? (const char *)memchr(hit, '\n', (size_t)(end - hit)) + 1 : end;

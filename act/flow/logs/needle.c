@@ -72,11 +72,11 @@ static void needle_drop_last(struct act_buf *run)
 }
 
 /* A text that goes on, and the longest one of this alternative. */
-struct needle_search {
+struct needle_pieces {
     struct act_buf run, best;
 };
 
-static void needle_end_run(struct needle_search *s)
+static void needle_end_run(struct needle_pieces *s)
 {
     if (s->run.len > s->best.len) {
         s->best.len = 0;
@@ -86,7 +86,7 @@ static void needle_end_run(struct needle_search *s)
 }
 
 /* Ends an alternative. Returns whether it has a text. */
-static bool needle_end_branch(struct needle_search *s, struct act_strv *out)
+static bool needle_end_branch(struct needle_pieces *s, struct act_strv *out)
 {
     needle_end_run(s);
     if (s->best.len == 0 || out->n == NEEDLES_MAX)
@@ -98,7 +98,7 @@ static bool needle_end_branch(struct needle_search *s, struct act_strv *out)
 
 void flow_needles(const char *pattern, struct act_strv *out)
 {
-    struct needle_search s = {0};
+    struct needle_pieces s = {0};
     bool fine = true;
     int depth = 0;
 
@@ -119,4 +119,94 @@ void flow_needles(const char *pattern, struct act_strv *out)
         act_strv_release(out);
     act_buf_release(&s.run);
     act_buf_release(&s.best);
+}
+
+/* ---- looking for them */
+
+enum { NEEDLE_BLOCK = 16 }; /* bytes that are compared at once */
+
+typedef uint8_t needle_block __attribute__((vector_size(NEEDLE_BLOCK)));
+
+/* Returns how often a byte stands in logs, by what is known of English, numbers and code: the less, the better. */
+static size_t needle_frequency(char c)
+{
+    static const char from_often[] = " e0ta1onirs2ld.c3p4um5-6f7g8h9:_b=/,yvwk[]x";
+    const char *at = c ? strchr(from_often, c) : NULL;
+
+    return at ? sizeof(from_often) - (size_t)(at - from_often) : 0;
+}
+
+/* Chooses the two rarest bytes of a text; the only one twice. */
+static void needle_choose(struct needle *n)
+{
+    for (size_t i = 1; i < n->len; i++)
+        if (needle_frequency(n->text[i]) < needle_frequency(n->text[n->at[0]]))
+            n->at[0] = i;
+    n->at[1] = n->at[0] == 0 && n->len > 1;
+    for (size_t i = 0; i < n->len; i++)
+        if (i != n->at[0] && needle_frequency(n->text[i]) < needle_frequency(n->text[n->at[1]]))
+            n->at[1] = i;
+    for (size_t i = 0; i < 2; i++)
+        n->byte[i] = (uint8_t)n->text[n->at[i]];
+}
+
+void flow_needles_prepare(const struct act_strv *needles, struct needle_search *out)
+{
+    *out = (struct needle_search){.n = needles->n};
+    for (size_t i = 0; i < needles->n; i++) {
+        struct needle *n = &out->v[i];
+        *n = (struct needle){.text = needles->v[i], .len = strlen(needles->v[i])};
+        needle_choose(n);
+        out->longest = n->len > out->longest ? n->len : out->longest;
+    }
+}
+
+static bool needle_is_at(const struct needle_search *s, const char *text, const char *end)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].len <= (size_t)(end - text) && memcmp(text, s->v[i].text, s->v[i].len) == 0)
+            return true;
+    return false;
+}
+
+/* Returns the first place before last where one of them is; last: none is. */
+static const char *needle_look(const struct needle_search *s, const char *text, const char *last, const char *end)
+{
+    while (text < last && !needle_is_at(s, text, end))
+        text++;
+    return text;
+}
+
+static needle_block needle_compare(const char *text, uint8_t byte)
+{
+    needle_block block;
+
+    memcpy(&block, text, sizeof(block));
+    return (needle_block)(block == byte);
+}
+
+/* Tells whether one of them may begin in the block of text here. */
+static bool needle_may_begin(const struct needle_search *s, const char *text)
+{
+    needle_block any = {0};
+    uint64_t halves[NEEDLE_BLOCK / sizeof(uint64_t)];
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct needle *n = &s->v[i];
+        any |= needle_compare(text + n->at[0], n->byte[0]) & needle_compare(text + n->at[1], n->byte[1]);
+    }
+    memcpy(halves, &any, sizeof(any));
+    return (halves[0] | halves[1]) != 0;
+}
+
+const char *flow_needles_find(const struct needle_search *s, const char *text, const char *end)
+{
+    for (; (size_t)(end - text) >= NEEDLE_BLOCK + s->longest; text += NEEDLE_BLOCK) {
+        if (!needle_may_begin(s, text))
+            continue;
+        const char *found = needle_look(s, text, text + NEEDLE_BLOCK, end);
+        if (found < text + NEEDLE_BLOCK)
+            return found;
+    }
+    return needle_look(s, text, end, end);
 }

@@ -1,9 +1,9 @@
-/* frame_deflate.c - the parts of frames, compressed as raw deflate (RFC 1951). What a first look shows to be compressed
+/* deflate.c - bytes on their way, compressed as raw deflate (RFC 1951). What a first look shows to be compressed
  * already is sent as it is: it would cost a processor and save nothing. */
+#include "codec/deflate.h"
+
 #include <libdeflate.h>
 #include <string.h>
-
-#include "site/frame.h"
 
 enum {
     LEVEL = 1,             /* hundreds of MB a second, which no login over a distance has */
@@ -13,12 +13,12 @@ enum {
 };
 
 /* Returns the length of what came into out; 0: it is not worth it. */
-static size_t frame_pack(struct libdeflate_compressor *c, const char *data, size_t len, char *out)
+static size_t deflate_try(struct libdeflate_compressor *c, const char *data, size_t len, char *out)
 {
     return libdeflate_deflate_compress(c, data, len, out, len - len / WORTH);
 }
 
-bool frame_deflate(const void *data, size_t len, struct act_buf *out)
+bool codec_deflate(const void *data, size_t len, struct act_buf *out)
 {
     const char *bytes = data;
 
@@ -29,8 +29,8 @@ bool frame_deflate(const void *data, size_t len, struct act_buf *out)
         return false;
     char *packed = act_alloc(len);
     size_t n = 0;
-    if (len <= 2 * LOOK_BYTES || frame_pack(c, bytes + len / 2, LOOK_BYTES, packed) > 0)
-        n = frame_pack(c, bytes, len, packed);
+    if (len <= 2 * LOOK_BYTES || deflate_try(c, bytes + len / 2, LOOK_BYTES, packed) > 0)
+        n = deflate_try(c, bytes, len, packed);
     if (n > 0)
         act_buf_add(out, packed, n);
     libdeflate_free_compressor(c);
@@ -38,7 +38,22 @@ bool frame_deflate(const void *data, size_t len, struct act_buf *out)
     return n > 0;
 }
 
-int frame_inflate(const struct act_buf *packed, size_t len, struct act_buf *out, struct act_error *err)
+bool codec_gzip(const struct act_buf *bytes, struct act_buf *out)
+{
+    enum { GOOD_LEVEL = 6 };
+    struct libdeflate_compressor *c = libdeflate_alloc_compressor(GOOD_LEVEL);
+
+    if (!c)
+        return false;
+    const size_t most = libdeflate_gzip_compress_bound(c, bytes->len);
+    ACT_AUTOFREE char *packed = act_alloc(most);
+    size_t n = libdeflate_gzip_compress(c, bytes->data, bytes->len, packed, most);
+    act_buf_add(out, packed, n);
+    libdeflate_free_compressor(c);
+    return n > 0;
+}
+
+int codec_inflate(const struct act_buf *packed, size_t len, struct act_buf *out, struct act_error *err)
 {
     struct libdeflate_decompressor *d = libdeflate_alloc_decompressor();
     char *plain = act_alloc(len + 1);
