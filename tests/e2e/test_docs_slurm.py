@@ -25,7 +25,7 @@ SAY = ("import os, resource, sys; limits = resource.getrlimit(resource.RLIMIT_NO
 
 
 def test_what_the_command_finds(act, cluster):
-    """The example of docs/reference/runs.md: real modules, a real virtual environment, and a folder as conda makes it."""
+    """The example of docs/reference/runs.md: real modules, a real virtual environment, a folder as conda makes it."""
     act.env["SLURM_CONF"] = str(cluster.conf)
     (example,) = [text for language, text in documents.blocks("docs/reference/runs.md")
                   if language == "yaml" and text.startswith("modules:")]

@@ -123,7 +123,8 @@ def test_machines_of_two_sizes(act, hosts):
 
 @pytest.mark.parametrize("hosts_key, said", [
     ([], "names no machine"), (["gpu1", "gpu1"], "names 'gpu1' twice"), (["-oProxyCommand=x"], "is not of the form"),
-    (["a b"], "is not of the form"), (["me@gpu1:2222"], "write 'ssh://me@gpu1:2222', or leave it out and give the host its 'Port 2222'"),
+    (["a b"], "is not of the form"), (["me@gpu1:2222"], "write 'ssh://me@gpu1:2222', or leave it out"),
+    (["me@gpu1:2222"], "give the host its 'Port 2222' in ~/.ssh/config"),
     *(([f"ssh://{uri}"], "is no URI that ssh takes: write 'ssh://user@host:port'")
       for uri in ("gpu1:none", "gpu1:22/home", "me@", "@gpu1", "gpu1:0", "gpu1:70000", "me@[::1:22"))])
 def test_bad_lists(act, hosts, hosts_key, said):
