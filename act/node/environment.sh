@@ -65,7 +65,8 @@ or uv"
     [ -z "$system" ] || see_parent
 }
 
-# Copies the Python's own pip, which takes no time; ensurepip, where that cannot be, takes seconds.
+# Copies the Python's own pip, which takes no time; ensurepip, where that cannot be, takes seconds. pip_version: what
+# the copy says of itself, which shows that it runs.
 give_pip() {
     packages=$("$dir/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return
     "$python" -I -c 'import glob, os, pip, shutil, sys
@@ -76,7 +77,7 @@ about, = glob.glob(glob.escape(at) + "-*.dist-info")
 os.stat(os.path.join(about, "RECORD"))
 for folder in at, about:
     shutil.copytree(folder, os.path.join(sys.argv[1], os.path.basename(folder)))' "$packages" 2>/dev/null &&
-        "$dir/bin/python" -I -m pip --version >/dev/null 2>&1 ||
+        pip_version=$("$dir/bin/python" -I -m pip --version 2>/dev/null) ||
         "$dir/bin/python" -I -m ensurepip --upgrade >/dev/null 2>&1 || return
     for name in pip pip3; do
         printf '#!%s/bin/python3\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n' "$dir" \
@@ -95,7 +96,7 @@ install() {
         return
     fi
     make_venv || return
-    echo "act: by $("$dir/bin/python" -I -m pip --version)"
+    echo "act: by ${pip_version:-$("$dir/bin/python" -I -m pip --version)}"
     "$dir/bin/python" -I -u -m pip install ${wheels:+--no-index --find-links "$wheels"} "$@"
 }
 

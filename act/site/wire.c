@@ -1,6 +1,7 @@
 /* wire.c - the functions of a site behind a connection: each is one request and one checked response, or one for each
  * part of a file that is read. How those are sent and awaited is in exchange.c.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -36,6 +37,24 @@ static const char *wire_port_of(const char *login)
     return digits > 0 && !colon[1 + digits] ? colon + 1 : NULL;
 }
 
+#define SSH_URI "ssh://"
+
+/* Tells whether what follows the scheme of a URI is [USER@]HOST[:PORT][/], which is all that ssh takes. */
+static bool wire_is_authority(const char *text)
+{
+    enum { PORT_MOST = 65535 };
+    const char *user_end = strrchr(text, '@'), *host = user_end ? user_end + 1 : text;
+    bool is_bracketed = *host == '[';
+    const char *host_end = host + strcspn(host, is_bracketed ? "]/" : ":/");
+    const char *rest = host_end + (*host_end == ']');
+    size_t digits = *rest == ':' ? strspn(rest + 1, "0123456789") : 0;
+    long port = digits ? strtol(rest + 1, NULL, 10) : 1;
+
+    rest += digits ? 1 + digits : 0;
+    return user_end != text && host_end > host && is_bracketed == (*host_end == ']') && port >= 1 &&
+           port <= PORT_MOST && (!*rest || act_streq(rest, "/"));
+}
+
 int site_check_login(const char *login, struct act_error *err)
 {
     const char *port = wire_port_of(login);
@@ -45,9 +64,14 @@ int site_check_login(const char *login, struct act_error *err)
                              login);
     if (port)
         return act_error_set(err, ACT_CONFIG,
-                             "'%s' has a port, which ssh takes for a part of the name: leave it out, and give the host "
-                             "its 'Port %s' in ~/.ssh/config",
-                             login, port);
+                             "'%s' has a port, which ssh takes for a part of the name: write 'ssh://%s', or leave it "
+                             "out and give the host its 'Port %s' in ~/.ssh/config",
+                             login, login, port);
+    if (act_starts_with(login, SSH_URI) && !wire_is_authority(login + strlen(SSH_URI)))
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' is no URI that ssh takes: write 'ssh://user@host:port', with a port from 1 to 65535 "
+                             "or none, and no path",
+                             login);
     return 0;
 }
 

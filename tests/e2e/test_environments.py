@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -315,28 +316,95 @@ def kill(pids):
             os.kill(pid, signal.SIGKILL)
 
 
-ROUNDS = range(int(os.environ.get("ACT_ENVIRONMENT_ROUNDS", "2")))  # by hand: 200
+ROUNDS, AT_ONCE = int(os.environ.get("ACT_ENVIRONMENT_ROUNDS", "2")), 20  # by hand: 200
+PARTS, REAL = 20, 10  # files that the tool writes; in one of so many rounds it is the real one
+
+TOOL = """# Plays uv by its documented commands. It takes a second, and next to no processor time.
+packages=lib/python3.{minor}/site-packages
+case "$1 $2" in
+--version*) echo "uv 0.0 (played)" ;;
+venv*)
+    for last; do :; done
+    mkdir -p "$last/bin" "$last/$packages/pip"
+    ln -s /usr/bin/python3 "$last/bin/python3" && ln -s python3 "$last/bin/python"
+    echo "home = /usr/bin" >"$last/pyvenv.cfg"; : >"$last/$packages/pip/__init__.py" ;;
+"pip install")
+    echo x >>"{log}"
+    for i in $(seq {parts}); do sleep 0.05; echo "N = $i" >"${{4%/bin/python}}/$packages/part$i.py" || exit; done
+    cp "$6" "${{4%/bin/python}}/$packages/toy.py" ;;
+esac
+"""
 
 
-@pytest.mark.parametrize("seed", ROUNDS)
-def test_killed_at_any_moment(act, index, seed):
+def plays_tool(act):
+    """Now uv is there. What is in the project's file is what becomes of the package "toy"."""
+    program(act, "uv", TOOL.format(minor=sys.version_info.minor, parts=PARTS, log=act.scratch / "makers"))
+
+
+def new_project(act, seed):
+    """Says what the runs of a round need; returns the version of "toy" that they get."""
+    if seed % REAL == 0:
+        act.write("requirements.txt", f"toy==1.0  # {seed}\n")
+        return "1.0"
+    act.write("requirements.txt", f"VERSION = 'of {seed}'\n")
+    return f"of {seed}"
+
+
+@contextlib.contextmanager
+def real_tool(act, seed):
+    """The real venv and pip in some rounds."""
+    uv = act.scratch / "bin/uv"
+    aside = uv.with_name("uv.aside")
+    if seed % REAL == 0:
+        uv.rename(aside)
+    yield
+    if seed % REAL == 0:
+        aside.rename(uv)
+
+
+def strike(act, dice, victims):
+    """Kills each of these runs, or one of its processes, at some moment."""
+    for victim in victims:
+        time.sleep(dice.random() * 1.5)
+        pids = processes_of(act, victim)
+        kill(pids if dice.random() < 0.5 else pids and [dice.choice(pids)])
+
+
+def new_one(root, known, seed):
+    """The folder of the one whole environment that a round has added, in which nothing is missing."""
+    (key,) = set(environments_in(root)) - known
+    known.add(key)
+    folder = environments_in(root)[key]
+    if seed % REAL:
+        assert len(list(folder.glob("env/lib/python3*/site-packages/part*.py"))) == PARTS
+    return folder
+
+
+def play(act, seed, known):
+    dice = random.Random(seed)
+    version = new_project(act, seed)
+    with real_tool(act, seed):
+        runs = [act.submit("python3", "-c", SAY) for _ in range(3)]
+        victim = dice.choice(runs[:2])
+        strike(act, dice, [victim])
+        for run in runs:
+            act.run("wait", run, status=None)
+    folder = new_one(act.home, known, seed)
+    for run in runs:
+        assert run == victim or act.lines(run)[-1] == said(folder, version)
+    last = act.finish("python3", "-c", SAY)
+    assert act.lines(last) == [said(folder, version)]
+    assert not rest(act)
+
+
+@pytest.mark.parametrize("first", range(0, ROUNDS, AT_ONCE))
+def test_killed_at_any_moment(act, index, first):
     """Of runs that need the same, one is killed, or one of its processes is: there is one environment all the same, and
     nothing half made."""
-    dice = random.Random(seed)
-    act.write("requirements.txt", "toy==1.0\n")
-    runs = [act.submit("python3", "-c", SAY) for _ in range(3)]
-    victim = dice.choice(runs[:2])
-    time.sleep(dice.random() * 3)
-    pids = processes_of(act, victim)
-    kill(pids if dice.random() < 0.5 else pids and [dice.choice(pids)])
-    for run in runs:
-        act.run("wait", run, status=None)
-    folder, = environments(act).values()
-    for run in runs:
-        assert run == victim or act.lines(run)[-1] == said(folder)
-    last = act.finish("python3", "-c", SAY)
-    assert act.lines(last) == [said(folder)]
-    assert not rest(act)
+    plays_tool(act)
+    known = set()
+    for seed in range(first, min(first + AT_ONCE, ROUNDS)):
+        play(act, seed, known)
 
 
 IMAGE = """# Plays docker: it runs the words behind the image's name, here, and knows the image's digest.
@@ -394,32 +462,38 @@ def wide_lab(act, wide_bed):
     yield from slurm_fixtures.in_lab(act, wide_bed)
 
 
-@pytest.mark.parametrize("seed", ROUNDS)
-def test_killed_on_two_nodes(wide_lab, index, seed):
-    """Sixteen runs need the same at once; up to three of them are killed, or a process of theirs, at any moment."""
-    act, dice = wide_lab.act, random.Random(seed)
-    wide_lab.configure(env={name: act.env[name] for name in ("PIP_INDEX_URL", "PIP_RETRIES", "PIP_CACHE_DIR")})
-    act.write("requirements.txt", "toy==1.0\n")
-    act.write("say.py", SAY)
+def play_on_two_nodes(lab, seed, known):
+    act, dice = lab.act, random.Random(seed)
+    version = new_project(act, seed)
     points = ",".join(map(str, range(16)))
-    act.run("-c", "lab", "-n", 1, "sweep", "--grid", f"x={points}", "--", "python3", "say.py", "{x}")
-    runs = [run["id"] for run in act.run("q", "--json", "--max", 0).json["runs"]]
-    assert len(runs) == 16
-    victims = dice.sample(runs, dice.randint(1, 3))
-    for victim in victims:
-        time.sleep(dice.random() * 3)
-        pids = processes_of(act, victim)
-        kill(pids if dice.random() < 0.5 else pids and [dice.choice(pids)])
-    act.run("wait", *runs, status=None)
-    folder, = environments_in(wide_lab.root).values()
+    with real_tool(act, seed):
+        act.run("-c", "lab", "-n", 1, "sweep", "--name", f"round{seed}", "--grid", f"x={points}", "--", "python3",
+                "say.py", "{x}")
+        runs = [run["id"] for run in act.run("q", "--json", "--max", 16).json["runs"]]
+        victims = dice.sample(runs, dice.randint(1, 3))
+        strike(act, dice, victims)
+        act.run("wait", *runs, status=None)
+    folder = new_one(lab.root, known, seed)
     for run in set(runs) - set(victims):
-        assert wide_lab.rank_text(run).splitlines()[-1:] == [said(folder)], act.run("why", run, status=None)
-    last = wide_lab.submit("python3", "say.py")
-    wide_lab.wait(last, "Completed", 0)
-    assert wide_lab.rank_text(last).splitlines() == [said(folder)]
+        assert lab.rank_text(run).splitlines()[-1:] == [said(folder, version)], act.run("why", run, status=None)
+    last = lab.submit("python3", "say.py")
+    lab.wait(last, "Completed", 0)
+    assert lab.rank_text(last).splitlines() == [said(folder, version)]
     maker = json.loads((folder / "about.json").read_text())["node"]
-    for name in rest_in(wide_lab.root):  # who makes it removes what was left on its own node, and prune the others
-        assert (folder.parent / name / "maker").read_text() != maker
+    for name in rest_in(lab.root):  # who makes it removes what was left on its own node, and prune the others
+        assert not name.startswith(folder.name[:16]) or (folder.parent / name / "maker").read_text() != maker
+
+
+@pytest.mark.parametrize("first", range(0, ROUNDS, AT_ONCE))
+def test_killed_on_two_nodes(wide_lab, index, first):
+    """Sixteen runs need the same at once; up to three of them are killed, or a process of theirs, at any moment."""
+    act = wide_lab.act
+    plays_tool(act)
+    wide_lab.configure(env={name: act.env[name] for name in ("PATH", "PIP_INDEX_URL", "PIP_RETRIES", "PIP_CACHE_DIR")})
+    act.write("say.py", SAY)
+    known = set()
+    for seed in range(first, min(first + AT_ONCE, ROUNDS)):
+        play_on_two_nodes(wide_lab, seed, known)
 
 
 UV = """# Plays uv by its documented commands: venv, and pip install, which pip does here.

@@ -210,6 +210,21 @@ def test_memory_in_use(act, gpu_machine):
     assert said(act, "-n", "1", "-p", "gpu_free_memory: 20") == ["0 PCI_BUS_ID 0"]
 
 
+def test_the_driver_is_not_asked_on_the_way_to_a_prompt(act, gpu_machine):
+    """nvidia-smi takes its time: only the agent of the run starts it."""
+    gpu_machine(4).smi()
+    program, asked = act.scratch / "smi-bin/nvidia-smi", act.scratch / "asked"
+    program.rename(program.with_name("real"))
+    program.write_text(f"#!/bin/sh\ntr '\\0' ' ' </proc/$PPID/cmdline >>{asked}; echo >>{asked}\n"
+                       'exec "${0%/*}/real" "$@"\n')
+    program.chmod(0o755)
+    run = act.submit("true", before=("-n", "2"))
+    act.run("wait", run)
+    act.run("q")
+    words = [line.split()[:2] for line in asked.read_text().splitlines() if line.strip()]
+    assert words and all(program.endswith("act-node") for program, _ in words), words
+
+
 @pytest.mark.parametrize("way", ["hangs", "fails"])
 def test_a_driver_that_does_not_answer(act, gpu_machine, way):
     machine = gpu_machine(2)

@@ -144,6 +144,16 @@ def test_much_output(act):
     assert log.stat().st_size < 17 << 20 and "the output of 'setup' is cut here" in log.read_text()[-200:]
 
 
+def test_what_it_prints_does_nothing_to_a_terminal(act):
+    """Also where it is shown as the reason."""
+    lines = "printf '\\033[2J\\033]0;title\\007\\n'\nprintf '\\033[2J\\033]0;title\\007 end\\n'; (exit 3)"
+    run = act.submit("true", before=keys(setup=lines))
+    act.run("wait", run, status=None)
+    for words in (("logs", run), ("why", run), ("q", run), ("wait", run)):
+        shown = act.on_terminal(*words)
+        assert b"\x1b[2J" not in shown and b"\x1b]0" not in shown, (words, shown)
+
+
 @pytest.mark.usefixtures("two_ranks")
 def test_once_for_all_ranks(act):
     notes = act.scratch / "notes"

@@ -385,7 +385,8 @@ def test_root_that_no_shell_takes(tool, root):
     refused(tool, CONFIG, "the root", root=root)
 
 
-@pytest.mark.parametrize("login", ["-oProxyCommand=touch /tmp/x", "two words", ""])
+@pytest.mark.parametrize("login", ["-oProxyCommand=touch /tmp/x", "two words", "", "ssh://user@host:port",
+                                   "ssh://user@host:22/folder"])
 def test_login_that_is_none(tool, login):
     refused(tool, CONFIG, "user@host", login=login)
 

@@ -68,6 +68,17 @@ def test_doctor_writes_nothing(act, lab):
     assert findings(act)["agent"].startswith(f"'{lab.root}/bin/")
 
 
+def test_a_login_node_at_another_port(act, behind_ssh):
+    """As ssh takes it: a URI."""
+    lab = behind_ssh
+    config = lab.server.folder / "ssh_config"
+    config.write_text(config.read_text().replace(f" Port {lab.server.port}\n", " Port 1\n"))
+    configure_below_root(act, lab, login=f"ssh://lab:{lab.server.port}")
+    act.run("wait", lab.submit("echo", "hello"))
+    configure_below_root(act, lab, login=f"lab:{lab.server.port}")
+    act.fail("-c", "lab", "submit", "true", status=7, match=f"write 'ssh://lab:{lab.server.port}', or leave it out")
+
+
 def test_doctor_brings_nothing_to_the_login_node(act, behind_ssh):
     lab = behind_ssh
     lab.server.shell(f"export SLURM_CONF={lab.bed.conf}; echo welcome")

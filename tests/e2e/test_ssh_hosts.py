@@ -123,10 +123,25 @@ def test_machines_of_two_sizes(act, hosts):
 
 @pytest.mark.parametrize("hosts_key, said", [
     ([], "names no machine"), (["gpu1", "gpu1"], "names 'gpu1' twice"), (["-oProxyCommand=x"], "is not of the form"),
-    (["a b"], "is not of the form"), (["me@gpu1:2222"], "'Port 2222' in ~/.ssh/config")])
+    (["a b"], "is not of the form"), (["me@gpu1:2222"], "write 'ssh://me@gpu1:2222', or leave it out"),
+    (["me@gpu1:2222"], "give the host its 'Port 2222' in ~/.ssh/config"),
+    *(([f"ssh://{uri}"], "is no URI that ssh takes: write 'ssh://user@host:port'")
+      for uri in ("gpu1:none", "gpu1:22/home", "me@", "@gpu1", "gpu1:0", "gpu1:70000", "me@[::1:22"))])
 def test_bad_lists(act, hosts, hosts_key, said):
     hosts.use(*hosts_key)
     assert said in act.fail("-c", "lab", "submit", "true", status=7)
+
+
+def test_a_port_in_a_uri(act, hosts, host):
+    """As ssh takes it, whatever ~/.ssh/config says of the port."""
+    config = act.scratch / "ssh_config"
+    config.write_text(config.read_text().replace(f" Port {host.port}\n", " Port 1\n"))
+    uri = f"ssh://gpu1:{host.port}"
+    hosts.use(uri)
+    run = hosts.submit("echo", "hello")
+    assert hosts.runs("gpu1") == [run]
+    act.run("wait", run)
+    assert act.lines(run) == ["hello"] and uri in act.run("nodes", run).out
 
 
 def test_a_machine_under_two_names(act, hosts, host):
