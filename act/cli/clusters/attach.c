@@ -116,7 +116,8 @@ static int attached_start(const struct attached *a, const char *verb, const char
     cli_push_child(a->cli, verb, &words);
     act_strv_add(&words, more);
     return proc_start(
-        &(struct proc_start){.argv = words.v, .in_fd = in_fd, .out_fd = out_fd, .err_fd = -1, .own_group = true},
+        &(struct proc_start){
+            .argv = words.v, .in_fd = in_fd, .out_fd = out_fd, .err_fd = -1, .own_group = true, .ends_with_us = true},
         out_pid, err);
 }
 

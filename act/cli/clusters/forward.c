@@ -259,8 +259,9 @@ static int forward_start(struct forward *f, struct proc_pipes *out, struct act_e
     ACT_STRV_PUSH(&words, "--quiet", f->run);
     if (f->node)
         act_strv_push(&words, f->node);
-    return proc_start_piped(&(struct proc_start){.argv = words.v, .err_fd = -1, .own_group = f->is_over}, &f->tunnel,
-                            out, err);
+    return proc_start_piped(
+        &(struct proc_start){.argv = words.v, .err_fd = -1, .own_group = f->is_over, .ends_with_us = true}, &f->tunnel,
+        out, err);
 }
 
 /* Waits for the child, whose input has ended, for a moment; then kills it. Returns its exit status. */
