@@ -240,6 +240,11 @@ static void attached_write(struct attached_input *in)
 
 /* ---- Ctrl-C */
 
+static bool attached_is_reached(const struct attached *a)
+{
+    return platform_find(a->run->row.platform)->nodes.agent;
+}
+
 static void attached_look(struct attached *a)
 {
     int told = 0, brought = 0;
@@ -257,7 +262,12 @@ static void attached_interrupt(struct attached *a)
     const char *const words[] = {"--quiet", a->run->row.id, a->rank, NULL};
     struct act_error err;
 
-    if (a->tells > 0)
+    if (!attached_is_reached(a))
+        act_note(
+            "Ctrl-C cannot be sent to rank %s: on the platform '%s' nothing leads from here into the container of a "
+            "run; twice quickly leaves",
+            a->rank, a->run->row.platform);
+    else if (a->tells > 0)
         act_note("Ctrl-C is on its way to rank %s; twice quickly leaves", a->rank);
     else if (attached_start(a, "__interrupt", words, -1, a->null, &a->tells, &err) < 0)
         act_warn("%s", act_error_text(&err));
@@ -360,10 +370,8 @@ static int attached_attend(struct attached *a)
 /* Says before the first Ctrl-C what that does. */
 static void attach_hint(const struct attached *a)
 {
-    bool is_reached = platform_find(a->run->row.platform)->nodes.agent;
-
     act_note("rank %s of run %s: %sCtrl-C twice quickly, or Ctrl-\\, leaves it alone%s", a->rank, a->run->row.id,
-             is_reached ? "Ctrl-C interrupts it; " : "",
+             attached_is_reached(a) ? "Ctrl-C interrupts it; " : "",
              a->run->spec.takes_input ? "; it reads what you type, and Ctrl-D ends that" : "; it has no input");
 }
 
