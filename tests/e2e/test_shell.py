@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import subprocess
+import termios
 import time
 
 import pytest
@@ -167,13 +168,32 @@ def test_a_run_that_is_aborted(act, terminal):
     assert ended(act, run)["state"] == "Canceled"
 
 
+def test_a_command_that_is_killed(act):
+    """Its terminal is what it was; the shell waits for somebody to come back."""
+    main, other = pty.openpty()
+    before = termios.tcgetattr(other)
+    process = subprocess.Popen([act.programs / "a", "shell"], env=act.env, cwd=act.project, stdin=other, stdout=other,
+                               stderr=other)
+    act.until(lambda: termios.tcgetattr(other) != before, "the session has the terminal")
+    process.kill()
+    process.wait()
+    act.until(lambda: termios.tcgetattr(other) == before, "the terminal is given back")
+    run = run_of(act)
+    assert act.state(run) == "Running"
+    act.run("abort", "-y", run)
+    for fd in main, other:
+        os.close(fd)
+
+
 def test_interrupted_in_the_queue(act, terminal):
-    """Ctrl-C ends a run that waits, and its reason is shown."""
+    """Ctrl-C ends a run that waits, and its reason is shown, also where there is little room."""
     first = act.submit("sleep", "1000", before=("-n", "2"))
     act.until_state(first, "Running")
-    screen = terminal("-n", "2", "shell")
-    screen.until("Queued")
+    screen = terminal("-n", "2", "shell", columns=20)
+    screen.until("^Queued  ")
     run = run_of(act)
+    screen.resize(80, 24)
+    screen.until("^Queued  .*waits for")
     screen.type("C-c")
     screen.ends(130)
     assert ended(act, run)["state"] == "Canceled"

@@ -54,8 +54,8 @@ static void kept_show_waiting(void *arg, const struct flow_run *run)
         return;
     }
     act_duration_to_text(since_s > 0 ? since_s : 0, time);
-    ACT_AUTOFREE char *line = act_sprintf("%s  %s  %s%s%s", run->row.id, run_state_name(run->status.state), time,
-                                          *reason ? "  " : "", reason);
+    ACT_AUTOFREE char *line =
+        act_sprintf("%s  %s%s%s", run_state_name(run->status.state), time, *reason ? "  " : "", reason);
     cli_put_in_place(line);
     w->is_shown = true;
 }

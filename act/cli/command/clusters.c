@@ -119,8 +119,8 @@ const struct cli_command cli_cluster_commands[] = {
                  "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
      .details =
          "It starts in the folder of the code. On Slurm and Kubernetes it is a part of the run's job, and ends with\n"
-         "that. The exit status is that of the shell or the command. On Azure Machine Learning, ssh may reach the host outside the\n"
-         "run's container; then it starts in the home folder there.\n"
+         "that. The exit status is that of the shell or the command. On Azure Machine Learning, ssh may reach the\n"
+         "host outside the run's container; then it starts in the home folder there.\n"
          "'a ssh RUN' of a run of 'a shell' comes back to its terminal, as 'a attach' does; with NODE or COMMAND\n"
          "it opens another one.\n"
          "-L leads to a port of the node for as long as the shell or command is there, as 'a forward' does; it may\n"
