@@ -386,7 +386,6 @@ static int attach_any(struct cli *cli, const struct flow_run *run, struct act_er
     if (rc < 0)
         return rc;
     snprintf(a.rank, sizeof(a.rank), "%d", rank > 0 ? (int)rank : 0);
-    attach_hint(&a);
     sigemptyset(&a.signals);
     for (const int *sig = (const int[]){SIGINT, SIGQUIT, SIGTSTP, SIGTERM, SIGHUP, SIGCHLD, 0}; *sig; sig++)
         sigaddset(&a.signals, *sig);
@@ -396,6 +395,7 @@ static int attach_any(struct cli *cli, const struct flow_run *run, struct act_er
     a.null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (a.signal_fd < 0 || a.null < 0)
         return act_error_errno(err, errno, "cannot wait for signals");
+    attach_hint(&a);
     rc = attached_start(&a, "logs", (const char *const[]){"-f", "--rank", a.rank, run->row.id, NULL}, -1, -1, &a.shows,
                         err);
     return rc < 0 ? rc : attached_attend(&a);
