@@ -23,6 +23,16 @@
 
 /* ---- start ---- */
 
+static pid_t proc_wait_for(pid_t pid, int *out_status)
+{
+    pid_t got;
+
+    do
+        got = waitpid(pid, out_status, 0);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
 static int spawn_error(struct act_error *err, int errnum, const char *name)
 {
     if (errnum == ENOENT)
@@ -55,20 +65,73 @@ static void set_files(posix_spawn_file_actions_t *files, const struct proc_start
         posix_spawn_file_actions_addchdir_np(files, start->cwd);
 }
 
-int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err)
+/* Returns an errno. */
+static int proc_spawn(const struct proc_start *start, char *const *env, pid_t *out_pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
-    ACT_AUTO(act_strv) env = {0};
 
-    environment_make(start->sees, start->set, &env);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_init(&files);
     proc_set_attributes(&attributes, start->own_group);
     set_files(&files, start);
-    int errnum = posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv, env.v);
+    int errnum = posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv, env);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
+    return errnum;
+}
+
+/* Becomes the program, by what may be done between fork() and exec(). Returns an errno. */
+static int proc_become(const struct proc_start *start, char *const *env, pid_t parent)
+{
+    int null = start->in_fd < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+    const int fds[] = {start->in_fd < 0 ? null : start->in_fd, start->out_fd, start->err_fd};
+
+    prctl(PR_SET_PDEATHSIG, SIGHUP);
+    if (getppid() != parent) /* it was killed before the line above */
+        _exit(ACT_WRAPPER);
+    if (start->own_group)
+        setpgid(0, 0);
+    proc_reset_signals();
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        if (fds[i] >= 0 && (fds[i] == i ? fcntl(i, F_SETFD, 0) : dup2(fds[i], i)) < 0)
+            return errno;
+    if (start->cwd && chdir(start->cwd) < 0)
+        return errno;
+    execvpe(start->argv[0], start->argv, env);
+    return errno;
+}
+
+/* Does what posix_spawn() cannot: the child asks the kernel to be ended with this process. Returns an errno. */
+static int proc_fork(const struct proc_start *start, char *const *env, pid_t *out_pid)
+{
+    int ends[2], errnum = 0;
+    pid_t parent = getpid();
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        errnum = proc_become(start, env, parent);
+        _exit(act_write_all(ends[1], &errnum, sizeof(errnum)) < 0 ? ACT_WRAPPER : 0);
+    }
+    errnum = pid < 0 ? errno : 0;
+    close(ends[1]);
+    while (pid > 0 && read(ends[0], &errnum, sizeof(errnum)) < 0 && errno == EINTR)
+        continue;
+    close(ends[0]);
+    if (pid > 0 && errnum)
+        proc_wait_for(pid, &(int){0});
+    *out_pid = pid;
+    return errnum;
+}
+
+int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err)
+{
+    ACT_AUTO(act_strv) env = {0};
+
+    environment_make(start->sees, start->set, &env);
+    int errnum = start->ends_with_us ? proc_fork(start, env.v, out_pid) : proc_spawn(start, env.v, out_pid);
     return errnum ? spawn_error(err, errnum, start->argv[0]) : 0;
 }
 
@@ -166,16 +229,6 @@ static int proc_wait_for_end(struct capture *c, struct act_error *err)
         if (rc < 0)
             return rc;
     }
-}
-
-static pid_t proc_wait_for(pid_t pid, int *out_status)
-{
-    pid_t got;
-
-    do
-        got = waitpid(pid, out_status, 0);
-    while (got < 0 && errno == EINTR);
-    return got;
 }
 
 static int capture_all(struct capture *c, int *out_status, struct act_error *err)

@@ -48,6 +48,7 @@ struct proc_start {
     int in_fd;          /* -1: /dev/null */
     int out_fd, err_fd; /* -1: this process's */
     bool own_group;     /* a process group of its own */
+    bool ends_with_us;  /* SIGHUP ends it when the thread that starts it has ended, however that was killed */
 };
 /* Starts a child, and sets *out_pid. -ACT_NOT_FOUND: there is no such program. */
 int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err) ACT_NODISCARD;

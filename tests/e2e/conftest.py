@@ -29,10 +29,12 @@ from firefox import firefox  # noqa: E402,F401
 from listener import listener, other_listener  # noqa: E402,F401
 from gpu_machine import gpu_machine  # noqa: E402,F401
 from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, still  # noqa: E402,F401
+from place_fixtures import place  # noqa: E402,F401
 from pod_fixtures import pod_bed  # noqa: E402,F401
 from slurm_fixtures import behind_ssh, lab, slurm  # noqa: E402,F401
 from ssh_fixtures import host, hosts, pair, rack, rack_bed  # noqa: E402,F401
 from terminal_fixtures import terminal  # noqa: E402,F401
+from user_fixtures import stranger  # noqa: E402,F401
 
 
 def pytest_configure(config):

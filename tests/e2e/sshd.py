@@ -179,18 +179,20 @@ class Sshd:
         return len(self.commands.read_text().splitlines()) if self.commands.exists() else 0
 
 
-class Busy:
-    """A listener in front of an sshd, which hangs up on the first connections and passes the later ones on. passed
-    counts the bytes of both directions, turns how often the other side than before has spoken."""
+class Relay:
+    """A listener in front of a server of this machine, which hangs up on the first connections and passes the later ones
+    on. passed counts the bytes of both directions, turns how often the other side than before has spoken."""
 
-    def __init__(self, server, refuses):
-        self.server, self.refuses, self.taken, self.passed = server, refuses, 0, 0
+    def __init__(self, port, refuses=0):
+        self.to, self.refuses, self.taken, self.passed = port, refuses, 0, 0
         self.turns, self.speaker = 0, None
         self.listener = socket.create_server(("127.0.0.1", 0))
-        # the host is known by the port of the sshd itself
-        self.env = {"ACT_SSH": f"{server.env['ACT_SSH']} -p {self.listener.getsockname()[1]}"
-                               f" -o HostKeyAlias=[127.0.0.1]:{server.port}"}
+        self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def before(self, server):
+        """Words for ssh that lead to an sshd by way of this: the host is known by the port of the sshd itself."""
+        return f" -p {self.port} -o HostKeyAlias=[127.0.0.1]:{server.port}"
 
     def _accept(self):
         with contextlib.suppress(OSError):  # it is closed
@@ -200,7 +202,7 @@ class Busy:
                 if self.taken <= self.refuses:
                     client.close()
                     continue
-                peer = socket.create_connection(("127.0.0.1", self.server.port))
+                peer = socket.create_connection(("127.0.0.1", self.to))
                 for ends in (client, peer), (peer, client):
                     threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
 
@@ -218,6 +220,14 @@ class Busy:
 
     def __exit__(self, *_):
         self.listener.close()
+
+
+class Busy(Relay):
+    """One in front of an sshd; env makes ACT go that way."""
+
+    def __init__(self, server, refuses):
+        super().__init__(server.port, refuses)
+        self.env = {"ACT_SSH": server.env["ACT_SSH"] + self.before(server)}
 
 
 class SiteTool:

@@ -2,6 +2,7 @@
 import os
 import pwd
 import shlex
+import signal
 import subprocess
 import time
 
@@ -361,3 +362,24 @@ def test_a_very_long_queue(act, azureml, refused):
     done, asked = requests_of(azureml, act, "blame", "--json", "--max", "1")
     assert done.json["total"] == 2000 and "only 2000 jobs were looked at" in done.err
     assert len(asked) <= 25, len(asked)
+
+
+# ---- what leads into the container
+
+
+def test_nothing_leads_into_the_container(act, azureml):
+    """What that means is said at once, and by Ctrl-C."""
+    run = running(act, azureml, "true")
+    for words in (("forward", run, "0:80"), ("ssh", "-L", "0:80", run, "--", "true")):
+        act.fail(*words, status=2, match="no port of run .* can be forwarded: on the platform 'aml' nothing leads")
+    for verb in ("shell", "notebook"):
+        act.fail("-c", "aml", verb, *(("--", "true") if verb == "shell" else ()), status=None,
+                 match=f"a {verb} cannot be opened on the platform 'aml'")
+    attached = act.start("attach", run)
+    attached.stderr.readline()
+    attached.send_signal(signal.SIGINT)
+    line = attached.stderr.readline().decode()
+    assert "Ctrl-C cannot be sent to rank 0: on the platform 'aml' nothing leads" in line, line
+    attached.send_signal(signal.SIGTERM)
+    assert attached.wait() == 0
+    azureml.tell("release")

@@ -14,6 +14,7 @@ import pytest
 import sshd
 import test_shell
 import tmux
+import user_fixtures
 import waiting
 
 # Answers each connection with the sum of what it read, after its end; or sends back each line at once.
@@ -104,67 +105,51 @@ def carries(here):
             assert lines.readline() == b"%d\n" % i
 
 
-@pytest.mark.smoke
-def test_a_port(act, server):
-    run, port = server()
-    act.fail("forward", run, status=2, match="needs more")
+def carries_many(here):
+    """A thousand at once. One that nobody reads holds up only itself; one that is reset is over there, too."""
+    stalled = connect(here)
+    stalled.sendall(b"give 50000000\n")
+    dropped = connect(here)
+    dropped.sendall(b"echo\nx\n")
+    assert dropped.recv(2) == b"x\n"
+    dropped.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    dropped.close()
+    sockets = [connect(here) for _ in range(1000)]
+    for i, s in enumerate(sockets):
+        s.sendall(b"echo\n%d\n" % i)
+    for i, s in enumerate(sockets):
+        assert s.makefile("rb").readline() == b"%d\n" % i
+    for s in sockets:
+        s.close()
+    assert ask(here, b"give 3000000\n") == b"x" * 3000000
+    got = 0
+    while data := stalled.recv(1 << 20):
+        got += len(data)
+    assert got == 50000000
+
+
+def test_a_port(act, place, server):
+    run, port = server(*place)
     with forwarded(act, run, f"0:{port}") as (_, here):
         carries(here)
+        carries_many(here)
 
 
-def test_a_machine_behind_ssh(act, hosts, host, server):
-    run, port = server("-c", "lab")
-    with forwarded(act, run, f"0:{port}") as (_, here):
-        carries(here)
+def test_a_node_that_is_named(act, lab, server):
+    """By its number or its name. Here the nodes have one loopback interface."""
+    run, port = server("-c", "lab", "-n", "4")
+    for node in ("1", "n2"):
+        with forwarded(act, run, "--node", node, f"0:{port}") as (_, here):
+            assert ask(here, b"give 5\n") == b"xxxxx"
 
 
-def test_a_node_of_a_job(act, lab, server):
-    run, port = server("-c", "lab", "-n", "2")
-    with forwarded(act, run, "--node", "0", f"0:{port}") as (_, here):
-        carries(here)
-
-
-def test_a_pod(act, kubernetes, server):
-    kubernetes.cluster()
-    run, port = server("-c", "k8s")
-    with forwarded(act, run, f"0:{port}") as (_, here):
-        carries(here)
-
-
-def test_many_at_once(act, server):
-    """One that nobody reads holds up only itself; one that is reset is over there, too."""
-    run, port = server()
-    with forwarded(act, run, f"0:{port}") as (_, here):
-        stalled = connect(here)
-        stalled.sendall(b"give 100000000\n")
-        dropped = connect(here)
-        dropped.sendall(b"echo\nx\n")
-        assert dropped.recv(2) == b"x\n"
-        dropped.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        dropped.close()
-        sockets = [connect(here) for _ in range(1000)]
-        for i, s in enumerate(sockets):
-            s.sendall(b"echo\n%d\n" % i)
-        for i, s in enumerate(sockets):
-            assert s.makefile("rb").readline() == b"%d\n" % i
-        for s in sockets:
-            s.close()
-        assert ask(here, b"give 3000000\n") == b"x" * 3000000
-        got = 0
-        while data := stalled.recv(1 << 20):
-            got += len(data)
-        assert got == 100000000
-
-
-def test_another_user(act, server):
+def test_another_user(act, server, stranger):
     """Everybody on this machine can connect to its loopback interface; one who has hung up already is nobody's."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can be another user")
     run, port = server()
     script = ("import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); "
               "s.sendall(b'give 5\\n'); print(len(s.recv(10)))")
     with forwarded(act, run, f"0:{port}") as (process, here):
-        words = ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, str(here)]
+        words = user_fixtures.as_user(stranger, "/usr/bin/python3", "-c", script, str(here))
         other = subprocess.run(words, capture_output=True, text=True)
         assert other.returncode == 1 and "ConnectionResetError" in other.stderr, other
         refused = b"was refused: it is another user's, or was closed at once"

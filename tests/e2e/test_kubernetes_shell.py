@@ -3,14 +3,19 @@ import fcntl
 import hashlib
 import json
 import os
+import pathlib
 import pty
 import random
+import shutil
 import struct
 import subprocess
 import termios
 
 import pytest
 
+import test_attach
+import test_forward
+import test_shell
 from connect_proxy import ConnectProxy
 
 K8S = ("-c", "k8s")
@@ -208,3 +213,23 @@ def test_a_plugin_and_its_token(act, kubernetes, run):
     asked = [r for r in kubernetes.requests() if "/exec?" in r["url"]]
     assert asked[-1]["status"] == 101 and asked[-1]["headers"]["user-agent"].startswith("act/")
     assert "the-token-of-tests" not in asked[-1]["url"]
+
+
+def test_by_kubectl(act, kubernetes, terminal):
+    """Where the server is too old for `a`, the real kubectl carries ports and input."""
+    if not shutil.which("kubectl"):
+        pytest.skip("kubectl is not installed")
+    kubernetes.cluster()
+    kubernetes.tell("settings", execOldFor="act/")
+    run, port = test_forward.serve(act, *K8S)
+    with test_forward.forwarded(act, run, f"0:{port}") as (process, here):
+        assert b"kubectl" in pathlib.Path(f"/proc/{test_forward.child_of(process)}/cmdline").read_bytes()
+        test_forward.carries(here)
+        test_forward.carries_many(here)
+    act.run("abort", "-y", run)
+    test_attach.interrupts(act, test_attach.listens(act, before=K8S))
+    test_attach.types(act, test_attach.reads(act, *K8S))
+    test_shell.uses(act, terminal, *K8S)
+    done = subprocess.run([act.programs / "a", *K8S, "shell", "--", "sh", "-c", "cat; exit 3"], input=b"typed\n",
+                          env=act.env, cwd=act.project, capture_output=True, timeout=300)
+    assert done.returncode == 3 and done.stdout == b"typed\n", done

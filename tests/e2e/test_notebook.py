@@ -109,19 +109,6 @@ def test_it_is_not_seen(act):
     act.until(lambda: not os.path.exists(path), "the folder of the socket is gone")
 
 
-def test_another_user(act):
-    if os.geteuid() != 0:
-        pytest.skip("only root can be another user")
-    double(act)
-    with opened(act, "notebook") as (process, address, run):
-        words = ["setpriv", "--reuid=65534", "--clear-groups", PYTHON, "-c",
-                 "import sys, urllib.request; urllib.request.urlopen(sys.argv[1])", address]
-        other = subprocess.run(words, capture_output=True, text=True)
-        assert other.returncode == 1 and "ConnectionResetError" in other.stderr, other
-        assert get(address)[0] == 200
-        ends(process)
-
-
 def test_kept(act):
     double(act)
     with opened(act, "notebook", "--keep") as (process, address, run):
@@ -222,38 +209,13 @@ def test_a_dry_run(act):
 
 
 @jupyter
-def test_a_machine_behind_ssh(act, hosts, host):
-    with opened(act, "-c", "lab", "notebook") as (process, address, run):
-        assert get(address.replace("/?", "/api/status?"))[0] == 200
-        ends(process)
-    assert ended(act, run) == "Canceled"
-
-
-@jupyter
-def test_a_job_of_two_nodes(act, lab):
-    with opened(act, "-c", "lab", "-n", "4", "notebook") as (process, address, run):
-        assert get(address.replace("/?", "/api/status?"))[0] == 200
-        ends(process)
-    assert ended(act, run) == "Canceled"
-
-
-@jupyter
-def test_a_pod(act, kubernetes):
-    kubernetes.cluster()
-    with opened(act, "-c", "k8s", "notebook") as (process, address, run):
-        assert get(address.replace("/?", "/api/status?"))[0] == 200
-        ends(process)
-    ended(act, run)
-
-
-@jupyter
 @pytest.mark.skipif(chromium.PROGRAM is None, reason="chromium is not installed: scripts/install-deps --test")
-def test_jupyter_in_a_browser(act):
+def test_jupyter_in_a_browser(act, place):
     """A cell is computed in the run, through the page, its WebSocket and the kernel."""
     cell = {"cell_type": "code", "source": "import os; print('computed in', os.environ['ACT_RUN_ID'], 6 * 7)",
             "metadata": {}, "outputs": [], "execution_count": None}
     act.write("sum.ipynb", json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
-    with opened(act, "notebook") as (process, address, run):
+    with opened(act, *place, "notebook") as (process, address, run):
         page = chromium.Browser()
         try:
             page.open(address)

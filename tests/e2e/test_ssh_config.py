@@ -63,19 +63,10 @@ def test_the_programs_of_openssh(act, client, run):
     act.until(lambda: sshd_folders() == before, "the servers have removed their folders")
 
 
-# The fixture of each platform, and its cluster.
-PLATFORMS = {"local": ("act", ()), "ssh": ("host", ("-c", "lab")), "slurm": ("behind_ssh", ("-c", "lab", "-n", "4")),
-             "kubernetes": ("kubernetes", ("-c", "k8s"))}
-
-
-@pytest.fixture(params=PLATFORMS)
-def there(act, client, request):
+@pytest.fixture
+def there(act, client, place):
     """A folder on the last node of a run of each platform, as scp names it."""
-    fixture, before = PLATFORMS[request.param]
-    place = request.getfixturevalue(fixture)
-    if fixture == "kubernetes":
-        place.cluster()
-    run = act.submit("sleep", "1000", before=before)
+    run = act.submit("sleep", "1000", before=place)
     act.until_state(run, "Running")
     host = f"act-{run}.{act.run('nodes', '--json', run).json['nodes'][-1]['node']}"
     folder = client("ssh", host, "mktemp -d").decode().strip()

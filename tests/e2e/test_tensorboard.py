@@ -43,14 +43,19 @@ WRITES = ("mkdir -p output/{0}; printf one > output/{0}/events.out.tfevents.1.n.
           "printf other > output/{0}/model.pt")
 
 
-@pytest.fixture
-def board(act):
+def package(act):
+    """The folder that has it, for PYTHONPATH."""
     folder = act.scratch / "site" / "tensorboard"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("")
     (folder / "program.py").write_text(DOUBLE)
+    return str(folder.parent)
+
+
+@pytest.fixture
+def board(act):
     act.write("tensorboard.py", "raise SystemExit('this is not TensorBoard')\n")
-    act.env["PYTHONPATH"] = str(folder.parent)
+    act.env["PYTHONPATH"] = package(act)
 
 
 @contextlib.contextmanager

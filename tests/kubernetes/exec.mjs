@@ -56,7 +56,9 @@ export function refuseUpgrade(socket, error) {
 /** Runs a command for a client that wants a WebSocket. wanted: see Kubelet.exec(). */
 export function serveExec(request, socket, wanted) {
     const { upgrade = "", "sec-websocket-key": key, "sec-websocket-protocol": offered = "" } = request.headers;
-    const known = wanted?.world.settings.execProtocols ?? [];
+    const { execProtocols = [], execOldFor } = wanted?.world.settings ?? {};
+    const isOld = execOldFor && (request.headers["user-agent"] ?? "").startsWith(execOldFor);
+    const known = isOld ? ["v4.channel.k8s.io"] : execProtocols;
     const protocol = known.find((one) => offered.split(",").map((word) => word.trim()).includes(one));
     if (!protocol && upgrade.toLowerCase() === "websocket") {
         socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"); // as golang.org/x/net/websocket says it, without a Status

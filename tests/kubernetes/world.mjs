@@ -36,6 +36,8 @@ const DEFAULTS = {
     collectMs: 10, // before the garbage collector looks
     bookmarkMs: 1000, // between the bookmarks of a watch; 0: none are sent, as no client may rely on them
     execProtocols: ["v5.channel.k8s.io", "v4.channel.k8s.io"], // for commands in containers, the best first
+    execOldFor: undefined, // clients whose user agent begins so get v4 alone, as from servers before 1.30; a kubectl of
+    // today, which would take SPDY there, gets v5
     warnings: [], // that the server has of each Job that is made
     strict: true, // whether it heeds fieldValidation=Strict, as servers from 1.25 on do
     webhooks: [], // {name, resources: ["pods"], denies}: does not answer, or denies with these words

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -257,6 +258,47 @@ TEST(test_daemon_fails)
                  "'/no/such/program'");
     assert_int_equal(proc_daemon((char *[]){dir, NULL}, OF_RUN, log, -1, &pid, &err), -ACT_DENIED);
     assert_true(proc_daemon((char *[]){sh, NULL}, OF_RUN, bad_log, -1, &pid, &err) < 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
+}
+
+/* Starts a child that holds the pipe open, and waits to be killed. */
+static void proc_test_start_and_wait(int out_fd)
+{
+    ACT_AUTO(act_strv) argv = proc_test_shell_words("echo up; exec sleep 1000");
+    pid_t pid;
+
+    if (proc_start(
+            &(struct proc_start){
+                .argv = argv.v, .in_fd = -1, .out_fd = out_fd, .err_fd = -1, .own_group = true, .ends_with_us = true},
+            &pid, &err) < 0)
+        _exit(1);
+    close(out_fd);
+    for (;;)
+        pause();
+}
+
+TEST(test_ends_with_us)
+{
+    char missing[] = "/no/such/program", said[8] = "";
+    int ends[2];
+    pid_t pid;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t parent = fork();
+    if (parent == 0)
+        proc_test_start_and_wait(ends[1]);
+    close(ends[1]);
+    assert_int_equal(read(ends[0], said, sizeof(said)), 3);
+    assert_string_equal(said, "up\n");
+    kill(parent, SIGKILL);
+    assert_int_equal(waitpid(parent, NULL, 0), parent);
+    assert_int_equal(poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, PATIENCE_MS), 1);
+    assert_int_equal(read(ends[0], said, sizeof(said)), 0);
+    close(ends[0]);
+
+    const struct proc_start start = {
+        .argv = (char *[]){missing, NULL}, .in_fd = -1, .out_fd = -1, .err_fd = -1, .ends_with_us = true};
+    assert_fails(proc_start(&start, &pid, &err), err, ACT_NOT_FOUND, "'/no/such/program'");
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
 }
 

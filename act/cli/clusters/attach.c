@@ -116,7 +116,8 @@ static int attached_start(const struct attached *a, const char *verb, const char
     cli_push_child(a->cli, verb, &words);
     act_strv_add(&words, more);
     return proc_start(
-        &(struct proc_start){.argv = words.v, .in_fd = in_fd, .out_fd = out_fd, .err_fd = -1, .own_group = true},
+        &(struct proc_start){
+            .argv = words.v, .in_fd = in_fd, .out_fd = out_fd, .err_fd = -1, .own_group = true, .ends_with_us = true},
         out_pid, err);
 }
 
@@ -239,6 +240,11 @@ static void attached_write(struct attached_input *in)
 
 /* ---- Ctrl-C */
 
+static bool attached_is_reached(const struct attached *a)
+{
+    return platform_find(a->run->row.platform)->nodes.agent;
+}
+
 static void attached_look(struct attached *a)
 {
     int told = 0, brought = 0;
@@ -256,7 +262,12 @@ static void attached_interrupt(struct attached *a)
     const char *const words[] = {"--quiet", a->run->row.id, a->rank, NULL};
     struct act_error err;
 
-    if (a->tells > 0)
+    if (!attached_is_reached(a))
+        act_note(
+            "Ctrl-C cannot be sent to rank %s: on the platform '%s' nothing leads from here into the container of a "
+            "run; twice quickly leaves",
+            a->rank, a->run->row.platform);
+    else if (a->tells > 0)
         act_note("Ctrl-C is on its way to rank %s; twice quickly leaves", a->rank);
     else if (attached_start(a, "__interrupt", words, -1, a->null, &a->tells, &err) < 0)
         act_warn("%s", act_error_text(&err));
@@ -359,10 +370,8 @@ static int attached_attend(struct attached *a)
 /* Says before the first Ctrl-C what that does. */
 static void attach_hint(const struct attached *a)
 {
-    bool is_reached = platform_find(a->run->row.platform)->nodes.agent;
-
     act_note("rank %s of run %s: %sCtrl-C twice quickly, or Ctrl-\\, leaves it alone%s", a->rank, a->run->row.id,
-             is_reached ? "Ctrl-C interrupts it; " : "",
+             attached_is_reached(a) ? "Ctrl-C interrupts it; " : "",
              a->run->spec.takes_input ? "; it reads what you type, and Ctrl-D ends that" : "; it has no input");
 }
 
@@ -377,7 +386,6 @@ static int attach_any(struct cli *cli, const struct flow_run *run, struct act_er
     if (rc < 0)
         return rc;
     snprintf(a.rank, sizeof(a.rank), "%d", rank > 0 ? (int)rank : 0);
-    attach_hint(&a);
     sigemptyset(&a.signals);
     for (const int *sig = (const int[]){SIGINT, SIGQUIT, SIGTSTP, SIGTERM, SIGHUP, SIGCHLD, 0}; *sig; sig++)
         sigaddset(&a.signals, *sig);
@@ -387,6 +395,7 @@ static int attach_any(struct cli *cli, const struct flow_run *run, struct act_er
     a.null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (a.signal_fd < 0 || a.null < 0)
         return act_error_errno(err, errno, "cannot wait for signals");
+    attach_hint(&a);
     rc = attached_start(&a, "logs", (const char *const[]){"-f", "--rank", a.rank, run->row.id, NULL}, -1, -1, &a.shows,
                         err);
     return rc < 0 ? rc : attached_attend(&a);

@@ -124,8 +124,15 @@ static int forward_open(struct forward *f, char *const *words, size_t n, struct 
 /* Takes the run, which must be running at first. */
 static int forward_take_run(struct forward *f, const struct flow_run *run, struct act_error *err)
 {
+    const struct platform_row *platform = platform_find(run->row.platform);
+
     f->run = act_strdup(run->row.id);
-    f->is_here = platform_find(run->row.platform)->about.is_here;
+    f->is_here = platform->about.is_here;
+    if (!platform->nodes.agent)
+        return act_error_set(err, ACT_USAGE,
+                             "no port of run '%s' can be forwarded: on the platform '%s' nothing leads from here into "
+                             "the container of a run",
+                             f->run, run->row.platform);
     if (run->status.state == RUN_RUNNING)
         return 0;
     if (run_state_is_final(run->status.state))
@@ -259,8 +266,9 @@ static int forward_start(struct forward *f, struct proc_pipes *out, struct act_e
     ACT_STRV_PUSH(&words, "--quiet", f->run);
     if (f->node)
         act_strv_push(&words, f->node);
-    return proc_start_piped(&(struct proc_start){.argv = words.v, .err_fd = -1, .own_group = f->is_over}, &f->tunnel,
-                            out, err);
+    return proc_start_piped(
+        &(struct proc_start){.argv = words.v, .err_fd = -1, .own_group = f->is_over, .ends_with_us = true}, &f->tunnel,
+        out, err);
 }
 
 /* Waits for the child, whose input has ended, for a moment; then kills it. Returns its exit status. */

@@ -54,8 +54,8 @@ static void kept_show_waiting(void *arg, const struct flow_run *run)
         return;
     }
     act_duration_to_text(since_s > 0 ? since_s : 0, time);
-    ACT_AUTOFREE char *line = act_sprintf("%s  %s  %s%s%s", run->row.id, run_state_name(run->status.state), time,
-                                          *reason ? "  " : "", reason);
+    ACT_AUTOFREE char *line =
+        act_sprintf("%s  %s%s%s", run_state_name(run->status.state), time, *reason ? "  " : "", reason);
     cli_put_in_place(line);
     w->is_shown = true;
 }
@@ -213,24 +213,23 @@ static char *kept_read_line(int fd)
 int kept_call(const struct cli *cli, const char *run, const char *what, bool takes_input, char **out,
               struct act_error *err)
 {
-    static char self[] = "/proc/self/exe", verb[] = "__session", quiet[] = "--quiet", cluster[] = "--cluster";
     ACT_AUTO(act_strv) words = {0};
     int status = 0, pipes[2] = {-1, -1};
     pid_t pid;
 
-    act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
-    if (cli->options.cluster)
-        act_strv_copy(&words, (char *[]){cluster, cli->options.cluster}, 2);
-    act_strv_push(&words, run);
+    cli_push_child(cli, "__session", &words);
+    ACT_STRV_PUSH(&words, "--quiet", run);
     if (what)
         act_strv_push(&words, what);
     if (out && pipe2(pipes, O_CLOEXEC) < 0)
         return act_error_errno(err, errno, "cannot make a pipe");
     ACT_AUTOCLOSE int null = what && !out ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
-    int rc = proc_start(
-        &(struct proc_start){
-            .argv = words.v, .in_fd = takes_input ? STDIN_FILENO : -1, .out_fd = pipes[1], .err_fd = null},
-        &pid, err);
+    int rc = proc_start(&(struct proc_start){.argv = words.v,
+                                             .in_fd = takes_input ? STDIN_FILENO : -1,
+                                             .out_fd = pipes[1],
+                                             .err_fd = null,
+                                             .ends_with_us = true},
+                        &pid, err);
     if (out)
         close(pipes[1]);
     if (rc == 0 && out)

@@ -134,8 +134,9 @@ static void ssh_child_start(void *arg, uint16_t port)
     sigaction(SIGCHLD, &wake, NULL);
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
-    int rc = proc_start(&(struct proc_start){.argv = argv.v, .in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = -1},
-                        &c->pid, &err);
+    int rc = proc_start(
+        &(struct proc_start){.argv = argv.v, .in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = -1, .ends_with_us = true},
+        &c->pid, &err);
     if (rc < 0) {
         act_warn("%s", act_error_text(&err));
         c->is_over = true;

@@ -36,6 +36,7 @@ const struct cli_command cli_cluster_commands[] = {
          "come back; 'a ssh RUN' does so later.\n"
          "A shell that nobody uses is warned, and then ended (--idle).\n"
          "Without a terminal, COMMAND has the input and output of this command.\n"
+         "On Azure Machine Learning there is none: its nodes are not reached from here.\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param compile-args last-package name tag time idle keep use-bad-nodes dry-run yes",
      A_COMMAND,
@@ -51,11 +52,13 @@ const struct cli_command cli_cluster_commands[] = {
      .details =
          "It is a run as any other: the code is packed, it waits in the queue, with the reason shown, 'a q' lists\n"
          "it, 'a abort' ends it. In the environment of the project it starts JupyterLab, Notebook or Jupyter\n"
-         "Server, whichever is there first. That listens at a socket that only you can open, and wants a token.\n"
+         "Server, whichever is there first; a line 'jupyterlab' in requirements.txt brings one. That listens at\n"
+         "a socket that only you can open, and wants a token.\n"
          "This command leads there from a port of this machine, which takes only your own processes. When it ends,\n"
          "the run ends too, unless it was started with --keep. When the connection breaks, it is made anew; a run\n"
          "to which nobody is connected ends after five minutes.\n"
          "Kernels and terminals that do nothing are ended (--idle), and with the last one the run.\n"
+         "On Azure Machine Learning there is none: its nodes are not reached from here.\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param compile-args last-package name tag time idle keep port open use-bad-nodes "
                 "dry-run yes",
@@ -64,15 +67,15 @@ const struct cli_command cli_cluster_commands[] = {
     {.name = "attach",
      .synopsis = "RUN [--rank N]",
      .summary = "come back to the terminal of 'a shell', or to the output of any run, with Ctrl-C",
-     .examples = "a attach @\n"
+     .examples = "a attach @                           the run that was submitted last\n"
                  "a attach 60ce2fc7                    its rank 0; Ctrl-C interrupts that\n"
                  "a attach 60ce2fc7 --rank 3\n",
      .details =
-         "Of 'a shell': the screen goes on where it was. A terminal that was connected is not any more: the last\n"
-         "one counts. If the shell has ended and the run goes on (--keep), it is a new shell.\n"
+         "Of 'a shell': the screen goes on where it was. One terminal at a time is connected: this one takes over\n"
+         "from another. If the shell has ended and the run goes on (--keep), it is a new shell.\n"
          "Of any other run: the output of a rank, as it comes. Ctrl-C sends SIGINT to the command of that rank,\n"
          "with all that is in its process group. Ctrl-C twice quickly, or Ctrl-\\, leaves the run alone and ends\n"
-         "this command; Ctrl-Z stops it here.\n"
+         "this command; Ctrl-Z stops it here. On Azure Machine Learning Ctrl-C cannot be sent to a rank.\n"
          "The command of a run of 'a submit --stdin' reads what is typed here, line by line. Ctrl-D, or the end of\n"
          "a file or pipe, ends its input for good. While nobody is attached it waits for more, and so it does when\n"
          "a connection breaks.\n"
@@ -115,12 +118,13 @@ const struct cli_command cli_cluster_commands[] = {
                  "a -c eu ssh 10.0.0.4                 on the node of the cluster that has this address\n"
                  "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
      .details =
-         "It starts in the folder of the code and ends when the run ends, if not before. The exit status is\n"
-         "that of the shell or the command. On Azure Machine Learning, ssh may reach the host outside the\n"
-         "run's container; then it starts in the home folder there.\n"
+         "It starts in the folder of the code. On Slurm and Kubernetes it is a part of the run's job, and ends with\n"
+         "that. The exit status is that of the shell or the command. On Azure Machine Learning, ssh may reach the\n"
+         "host outside the run's container; then it starts in the home folder there.\n"
          "'a ssh RUN' of a run of 'a shell' comes back to its terminal, as 'a attach' does; with NODE or COMMAND\n"
          "it opens another one.\n"
-         "With -L, as many as you like, ports of the node are here until the shell or command ends; see 'a forward'.\n"
+         "-L leads to a port of the node for as long as the shell or command is there, as 'a forward' does; it may\n"
+         "be given several times.\n"
          "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
      .options = "cluster forward",
      N_RUNS(0, ANY),
@@ -148,8 +152,10 @@ const struct cli_command cli_cluster_commands[] = {
                  "scp act-60ce2fc7.n2:/tmp/x .          node n2\n"
                  "code --remote ssh-remote+act-ddp /home/me/project\n",
      .details = "Prints what ssh is to read or, with --install, writes it to ~/.ssh/act_config and has ~/.ssh/config\n"
-                "include it. A connection starts sshd on the node for itself alone, as you and for a key of ACT's\n"
-                "own; so the node must have OpenSSH's server (openssh-server), but none need run there.",
+                "include it. Each connection has sshd start on the node, for itself alone: it runs as you, and takes\n"
+                "only the key that ACT has made for you. So the node must have OpenSSH's server (openssh-server),\n"
+                "which need not run there, and you type no password. On Azure Machine Learning it leads where\n"
+                "'a ssh' does.",
      .options = "install",
      N_WORDS(0, 0, CLI_NOTHING),
      .bare = true,

@@ -269,8 +269,8 @@ const struct cli_command cli_run_commands[] = {
      .last_run = true,
      .run = cmd_plot},
     {.name = "tensorboard",
-     .synopsis = "[RUN...|FOLDER]",
-     .summary = "TensorBoard of runs, on this machine",
+     .synopsis = "[RUN|FOLDER...]",
+     .summary = "TensorBoard of runs or mapped folders, on this machine",
      .examples = "a tensorboard                       of the run submitted last\n"
                  "a tensorboard 60ce2fc7 1f0a --open  two runs, each with its name\n"
                  "a tensorboard data/events           of a mapped folder\n",

@@ -20,6 +20,7 @@ const struct cli_option_meaning cli_option_meanings[] = {
     {"name", "logs", "the log of this name, as 'a q RUN' lists them"},
     {"tag", LABEL_VERBS, "tag the run (repeatable)"},
     {"tag", "cluster fileserver", "create: tag the resource (repeatable)"},
+    {"rank", "attach", "show this rank, and interrupt it with Ctrl-C (default: 0)"},
     {"rank", LOOK_VERBS, "read the log of this rank (default: the first with numbers)"},
     {"forget", "nodes", "with --bad: the nodes that are named count as good again"},
     {"subscription", "fileserver", "the id of the subscription"},

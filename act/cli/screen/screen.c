@@ -383,8 +383,10 @@ int screen_run(struct screen *s, const char *head, char *const *argv, struct act
     screen_give_back();
     printf("-- %s --\n", head);
     fflush(stdout);
-    int rc = proc_start(&(struct proc_start){.argv = argv, .in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = s->stderr_fd},
-                        &pid, err);
+    int rc = proc_start(
+        &(struct proc_start){
+            .argv = argv, .in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = s->stderr_fd, .ends_with_us = true},
+        &pid, err);
     while (rc == 0 && wait_on(s, pid, &status, &signal))
         ;
     while (read_signal(s))
