@@ -58,31 +58,55 @@ const char *codec_json_str(const json_t *object, const char *key, const char *fa
 /* Returns what is behind a string, at whose first quote s is. */
 static const char *json_behind_string(const char *s)
 {
-    for (s++; *(s += strcspn(s, "\"\\")) == '\\';)
-        s += s[1] ? 2 : 1;
+    for (s++; *s && *s != '"'; s++)
+        s += *s == '\\' && s[1] ? 1 : 0;
     return s + (*s == '"');
 }
 
-/* Returns the comma or bracket behind a value. */
+/* Returns the comma or bracket behind a value. It looks at each character, as most texts between two of these are
+ * short. */
 static const char *json_behind_value(const char *s)
 {
-    int depth = 0;
-
-    while (*(s += strcspn(s, "\"[]{},")) && (depth > 0 || !strchr(",]}", *s))) {
-        if (*s == '"') {
-            s = json_behind_string(s);
-            continue;
+    for (int depth = 0;; s++) {
+        switch (*s) {
+        case '\0':
+            return s;
+        case '"':
+            s = json_behind_string(s) - 1;
+            break;
+        case '[':
+        case '{':
+            depth++;
+            break;
+        case ']':
+        case '}':
+            if (depth-- == 0)
+                return s;
+            break;
+        case ',':
+            if (depth == 0)
+                return s;
+            break;
+        default:
+            break;
         }
-        depth += *s == '[' || *s == '{' ? 1 : *s == ']' || *s == '}' ? -1 : 0;
-        s++;
     }
-    return s;
 }
 
-char *codec_json_without(const char *text, const char *name)
+static bool json_is_named(const char *key, const char *const *names)
+{
+    for (; *names; names++) {
+        size_t len = strlen(*names);
+        if (strncmp(key, *names, len) == 0 && key[len] == '"')
+            return true;
+    }
+    return false;
+}
+
+/* Returns the text of an object with only the members of these names, or with all others. */
+static char *json_cut(const char *text, const char *const *names, bool keeps)
 {
     static const char blanks[] = " \t\r\n";
-    size_t len = strlen(name);
     struct act_buf out = {0};
     const char *s = text + strspn(text, blanks);
     bool more = *s == '{';
@@ -90,7 +114,7 @@ char *codec_json_without(const char *text, const char *name)
     act_buf_adds(&out, "{");
     while (more) {
         const char *key = s + 1 + strspn(s + 1, blanks), *end = json_behind_value(key);
-        if (*key != '"' || strncmp(key + 1, name, len) != 0 || key[len + 1] != '"') {
+        if ((*key == '"' && json_is_named(key + 1, names)) == keeps) {
             act_buf_adds(&out, out.len > 1 ? "," : "");
             act_buf_add(&out, key, (size_t)(end - key));
         }
@@ -104,6 +128,16 @@ char *codec_json_without(const char *text, const char *name)
         return cut;
     free(cut);
     return act_strdup(text);
+}
+
+char *codec_json_without(const char *text, const char *name)
+{
+    return json_cut(text, (const char *const[]){name, NULL}, false);
+}
+
+char *codec_json_only(const char *text, const char *const *names)
+{
+    return json_cut(text, names, true);
 }
 
 char *codec_json_strdup(const json_t *object, const char *key)

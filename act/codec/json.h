@@ -38,6 +38,8 @@ char *codec_json_line(const json_t *value);
 /* Returns the text of an object without one of its members, much quicker than to parse it; a text that is no object
  * stays as it is. New string. */
 char *codec_json_without(const char *text, const char *name);
+/* Does the same with all members but those of these names, which end with NULL. */
+char *codec_json_only(const char *text, const char *const *names);
 
 /* Returns a copy of the string at key, or NULL if it is missing or of another type. */
 char *codec_json_strdup(const json_t *object, const char *key);

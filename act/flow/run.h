@@ -15,6 +15,7 @@ struct flow_run {
     char *replaced_by; /* the id of the run that took its place; NULL: none did, or nobody asked */
     bool changed;      /* status is newer than what the ledger has */
     bool fresh;        /* the platform reported status just now */
+    bool is_brief;     /* status has only the state */
     bool is_pointed;   /* row says where the user has the run looked for (-c), and not yet where it is */
 };
 /* Frees what run holds. */

@@ -217,6 +217,10 @@ bool run_name_valid(const char *name);
  * names it. */
 json_t *run_spec_to_json(const struct run_spec *spec);
 int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+/* Reads only what lists of runs show: the command, the title, the code, the size, and of which runs it comes or what it
+ * waits for. These members are named by run_brief_members, which ends with NULL. */
+extern const char *const run_brief_members[];
+int run_brief_from_json(const json_t *json, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int run_spec_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_spec_read(const char *path, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 

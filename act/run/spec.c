@@ -259,6 +259,27 @@ int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_erro
     return fields_from_json(&spec_fields, json, out, err);
 }
 
+const char *const run_brief_members[] = {"version",        "title", "package_key",        "resubmit_of", "command",
+                                         "package_sha256", "nodes", "processes_per_node", "needs",       NULL};
+
+int run_brief_from_json(const json_t *json, struct run_spec *out, struct act_error *err)
+{
+    static const struct field rows[] = {
+        FIELD_VERSION(SPEC_VERSION, FIELD_REQUIRED),
+        SPEC_TEXT(title),
+        SPEC_TEXT(package_key),
+        SPEC_TEXT(resubmit_of),
+        FIELD_TEXTS(struct run_spec, argv, "command", .flags = FIELD_REQUIRED),
+        FIELD_CHARS(struct run_spec, package_sha256, "package_sha256", .flags = FIELD_REQUIRED),
+        FIELD_INT(struct run_spec, nodes, "nodes", .flags = FIELD_REQUIRED, .max = NODES_MAX),
+        FIELD_INT(struct run_spec, procs_per_node, "processes_per_node", .flags = FIELD_REQUIRED, .max = PER_NODE_MAX),
+        FIELD_TEXTS(struct run_spec, needs, "needs", .flags = FIELD_RARE),
+    };
+    static const struct fields fields = FIELDS("run specification", struct run_spec, rows, NULL);
+
+    return fields_from_json(&fields, json, out, err);
+}
+
 json_t *run_volumes_to_json(const struct run_spec *spec)
 {
     json_t *array = json_array();

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/host.h"
 #include "engine/engine.h"
+#include "http/http.h"
 #include "web/web_internal.h"
 
 enum {
@@ -19,9 +20,12 @@ enum {
     ACCEPTS = 16, /* in one turn of the loop */
     TICK_MS = 500,
     READ_MS = 5000,
-    WRITE_MS = 30000, /* without any byte going */
+    WRITE_MS = 30000,   /* without any byte going */
+    STARVE_MS = 300000, /* without any byte coming from a file */
     LINGER_MS = 1000,
     LINGER_BYTES = 1 << 20,
+    PIECE_BYTES = 64 << 10, /* of a file */
+    PIECES = 16,            /* in one turn of the loop */
 };
 
 enum stage { FREE, READING, WAITING, WRITING, LINGERING };
@@ -29,6 +33,15 @@ enum stage { FREE, READING, WAITING, WRITING, LINGERING };
 struct web_body {
     struct act_buf text;
     int holders;
+};
+
+/* A file that is being sent. */
+struct web_source {
+    struct web_file file;
+    uint64_t left; /* to be read */
+    size_t at, n;  /* what of the piece is to be sent */
+    bool is_watched;
+    char piece[PIECE_BYTES];
 };
 
 struct web_visit {
@@ -41,7 +54,8 @@ struct web_visit {
     char in[WEB_HEAD_BYTES + 1];
     size_t n_in;
     struct act_buf head;
-    struct web_body *body; /* NULL: none is to be sent */
+    struct web_body *body;     /* NULL: none is to be sent, */
+    struct web_source *source; /* or this file is */
     size_t n_out;
 };
 
@@ -81,6 +95,40 @@ void web_body_drop(struct web_body *body)
     free(body);
 }
 
+/* ---- files */
+
+static void web_source_unwatch(struct web_visit *v)
+{
+    if (v->source->is_watched)
+        engine_unwatch(v->web->options.engine, v->source->file.fd);
+    v->source->is_watched = false;
+}
+
+static void web_drop_source(struct web_visit *v)
+{
+    struct web_source *source = v->source;
+
+    if (!source)
+        return;
+    web_source_unwatch(v);
+    v->source = NULL;
+    source->file.ended(source->file.arg);
+    free(source);
+}
+
+/* Reads the next piece. Returns false when none comes for now, or ever. */
+static bool web_read_piece(struct web_source *s, bool *out_ended)
+{
+    size_t room = s->left < PIECE_BYTES ? (size_t)s->left : PIECE_BYTES;
+    ssize_t n = room > 0 ? read(s->file.fd, s->piece, room) : 0;
+
+    *out_ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    s->at = 0;
+    s->n = n > 0 ? (size_t)n : 0;
+    s->left -= s->n;
+    return s->n > 0;
+}
+
 /* ---- one connection */
 
 static void ready(void *visit);
@@ -89,6 +137,7 @@ static void end_visit(struct web_visit *v)
 {
     if (v->stage == FREE)
         return;
+    web_drop_source(v);
     engine_unwatch(v->web->options.engine, v->fd);
     close(v->fd);
     act_buf_release(&v->head);
@@ -108,9 +157,11 @@ static void web_watch(struct web_visit *v)
 {
     struct engine *engine = v->web->options.engine;
 
+    bool starves = v->source && v->source->is_watched;
+
     if (v->is_deaf)
         engine_unwatch(engine, v->fd);
-    else if (!engine_watch(engine, v->fd, v->stage == WRITING, ready, v))
+    else if (!engine_watch(engine, v->fd, v->stage == WRITING && !starves, ready, v))
         end_visit(v);
 }
 
@@ -137,23 +188,91 @@ static void begin_to_linger(struct web_visit *v)
         web_enter(v, LINGERING, LINGER_MS);
 }
 
+/* Sends bytes. Returns how many have gone; 0: none for now, or the client has gone and the visit is over. */
+static size_t web_send_some(struct web_visit *v, const char *bytes, size_t len)
+{
+    ssize_t n = send(v->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        end_visit(v);
+    if (n <= 0)
+        return 0;
+    v->deadline_ms = act_now_monotonic_ms() + WRITE_MS;
+    return (size_t)n;
+}
+
+static void web_source_ready(void *visit);
+
+/* Waits for the next piece of the file; the client is listened to only for its end. */
+static void web_starve(struct web_visit *v)
+{
+    v->source->is_watched = engine_watch(v->web->options.engine, v->source->file.fd, false, web_source_ready, v);
+    if (!v->source->is_watched) {
+        end_visit(v);
+        return;
+    }
+    v->deadline_ms = act_now_monotonic_ms() + STARVE_MS;
+    web_watch(v);
+}
+
+/* Goes on where a file gives no piece: it has ended, or none is there yet. One that ends too early ends the connection,
+ * so that the client does not take what came for the whole. */
+static void web_lack_piece(struct web_visit *v, bool ended)
+{
+    if (!ended) {
+        web_starve(v);
+    } else if (v->source->left > 0) {
+        end_visit(v);
+    } else {
+        web_drop_source(v);
+        begin_to_linger(v);
+    }
+}
+
+/* Sends pieces of a file as long as there are some and the client takes them. */
+static void web_write_file(struct web_visit *v)
+{
+    struct web_source *s = v->source;
+
+    for (int i = 0; i < PIECES && !s->is_watched; i++) {
+        bool ended = false;
+        if (s->at == s->n && !web_read_piece(s, &ended)) {
+            web_lack_piece(v, ended);
+            return;
+        }
+        size_t n = web_send_some(v, s->piece + s->at, s->n - s->at);
+        if (n == 0)
+            return;
+        s->at += n;
+    }
+}
+
 static void write_on(struct web_visit *v)
 {
     const char *piece;
     size_t len;
 
     while ((len = next_piece(v, &piece)) > 0) {
-        ssize_t n = send(v->fd, piece, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        size_t n = web_send_some(v, piece, len);
+        if (n == 0)
             return;
-        if (n < 0) {
-            end_visit(v);
-            return;
-        }
-        v->n_out += (size_t)n;
-        v->deadline_ms = act_now_monotonic_ms() + WRITE_MS;
+        v->n_out += n;
     }
-    begin_to_linger(v);
+    if (v->source)
+        web_write_file(v);
+    else
+        begin_to_linger(v);
+}
+
+/* There is more of a file. */
+static void web_source_ready(void *visit)
+{
+    struct web_visit *v = visit;
+
+    web_source_unwatch(v);
+    write_on(v);
+    if (v->stage != FREE && !(v->source && v->source->is_watched))
+        web_watch(v);
 }
 
 static void begin_to_write(struct web_visit *v)
@@ -197,24 +316,50 @@ static const char *phrase(int status)
 
 /* A browser must not keep a page, guess its type, show it in a frame, share it with windows of others, or tell the next
  * server of it. */
-static void web_add_head(struct act_buf *out, int status, const char *type, size_t len)
+static void web_add_head(struct act_buf *out, int status, const char *type, uint64_t len)
 {
     act_buf_addf(out,
-                 "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\n"
+                 "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %llu\r\n"
                  "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n"
                  "X-Frame-Options: DENY\r\nCross-Origin-Opener-Policy: same-origin\r\n"
                  "Cross-Origin-Resource-Policy: same-origin\r\n",
-                 status, phrase(status), type, len);
+                 status, phrase(status), type, (unsigned long long)len);
 }
 
 void web_answer(struct web_visit *v, const struct web_answer *answer)
 {
-    web_add_head(&v->head, answer->status, answer->type ? answer->type : "text/html", answer->body->text.len);
+    ACT_AUTOFREE char *type = act_sprintf("%s; charset=utf-8", answer->type ? answer->type : "text/html");
+
+    web_add_head(&v->head, answer->status, type, answer->body->text.len);
     act_buf_addf(&v->head, "Content-Security-Policy: %s\r\n", answer->policy ? answer->policy : nothing);
     if (answer->refresh_s > 0)
         act_buf_addf(&v->head, "Refresh: %d\r\n", answer->refresh_s);
     act_buf_adds(&v->head, "\r\n");
     v->body = v->is_head ? NULL : web_hold(answer->body);
+    begin_to_write(v);
+}
+
+/* Appends the header that has a browser keep a file under its name (RFC 6266, RFC 8187). */
+static void web_add_disposition(struct act_buf *out, const char *name)
+{
+    ACT_AUTOFREE char *text = act_utf8_valid(name, strlen(name)) ? http_encode(name, false) : act_strdup("file");
+
+    act_buf_addf(out, "Content-Disposition: attachment; filename*=UTF-8''%s\r\n", text);
+}
+
+void web_send_file(struct web_visit *v, const struct web_file *file)
+{
+    web_add_head(&v->head, 200, "application/octet-stream", file->size);
+    act_buf_addf(&v->head, "Content-Security-Policy: %s\r\n", nothing);
+    web_add_disposition(&v->head, file->name);
+    act_buf_adds(&v->head, "\r\n");
+    if (v->is_head) {
+        file->ended(file->arg);
+    } else {
+        v->source = act_calloc(1, sizeof(*v->source));
+        v->source->file = *file;
+        v->source->left = file->size;
+    }
     begin_to_write(v);
 }
 
@@ -225,7 +370,7 @@ static void web_refuse(struct web_visit *v, int status)
         act_sprintf("%d %s%s\n", status, phrase(status),
                     status == 403 ? ": open the address that 'a ui' printed last; it has a new key each time" : "");
 
-    web_add_head(&v->head, status, "text/plain", strlen(why));
+    web_add_head(&v->head, status, "text/plain; charset=utf-8", strlen(why));
     act_buf_addf(&v->head, "%sContent-Security-Policy: %s\r\n\r\n%s", status == 405 ? "Allow: GET, HEAD\r\n" : "",
                  nothing, v->is_head ? "" : why);
     begin_to_write(v);

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -55,6 +56,17 @@ struct web_answer {
     struct web_body *body; /* UTF-8; the caller goes on holding it */
 };
 void web_answer(struct web_visit *visit, const struct web_answer *answer);
+
+/* A file that a browser is to keep, and never to show. Its bytes come from a pipe as quickly as the client takes them,
+ * and are nowhere in memory together. */
+struct web_file {
+    const char *name;         /* for the copy; any bytes */
+    uint64_t size;            /* bytes; if fewer come, the client sees that some are missing */
+    int fd;                   /* the caller's, which does not wait; until ended() */
+    void (*ended)(void *arg); /* called once, also by web_close(): nothing more is read */
+    void *arg;
+};
+void web_send_file(struct web_visit *visit, const struct web_file *file);
 
 /* Returns the nth value (from 0) of a name in a query, as forms write it (application/x-www-form-urlencoded), a new
  * string; NULL: there is none. */

@@ -83,8 +83,38 @@ class Data:
         elif sort != "age":
             rows.sort(key=lambda r: str(r[sort]), reverse=order == "desc")
         offset, most = int(query.get("offset", ["0"])[0]), int(query.get("max", ["200"])[0])
+        lines, groups = self.lines(rows, query.get("group", [""])[0], query.get("open", []))
+        better = {"acc": "high", "lr": None}
         return {"now": NOW, "total": len(rows), "said": self.said, "next_s": self.next_s, "keys": self.keys,
-                "runs": rows[offset:offset + most]}
+                "lines": len(lines), "runs": lines[offset:offset + most], "groups": groups,
+                "better": {k: better.get(k, "low") for k in self.keys}}
+
+    def lines(self, rows, by, opened):
+        """The lines of a list in groups, and the groups."""
+        def name_of(r):
+            return r["created"][:10] if by == "day" else r["tags"].get(by.removeprefix("tag:"))
+        groups, lines = {}, []
+        for r in rows:
+            groups.setdefault(name_of(r), []).append(r)
+        named = {k: v for k, v in groups.items() if by and k is not None and len(v) > 1}
+        for r in rows:
+            name = name_of(r) if name_of(r) in named else None
+            if name is None or name in opened or named[name][0] is r:
+                lines.append({**r, "group": name})
+        return lines, [self.group(k, v, k in opened) for k, v in named.items()]
+
+    def group(self, name, rows, is_open):
+        states = [r["state"] for r in rows]
+        stems = {(r["name"] or "").rpartition(".")[0] for r in rows}
+        best = {}
+        for key in self.keys:
+            those = [r for r in rows if key in r["last"]]
+            if those and key != "lr" and not any(key in r["tags"] for r in rows):
+                r = (max if key == "acc" else min)(those, key=lambda r, k=key: r["last"][k])
+                best[key] = {"id": r["id"], "name": r["name"], "value": r["last"][key]}
+        return {"name": name, "title": stems.pop() or None if len(stems) == 1 else None, "runs": len(rows),
+                "states": {s: states.count(s) for s in set(states)}, "gpus": 8 * states.count("Running"),
+                "cluster": None, "created_s": NOW - 30, "open": is_open, "best": best}
 
     def find(self, wanted):
         return next(r for r in self.rows if r["id"] == wanted)

@@ -1,9 +1,13 @@
 """The data behind the pages of `a ui`: the rows of `--json`, for programs. Who may ask, and the pages: test_ui.py."""
 import calendar
 import contextlib
+import http.client
+import itertools
 import json
 import math
+import os
 import shutil
+import socket
 import sqlite3
 import time
 import urllib.parse
@@ -169,9 +173,96 @@ def test_a_damaged_ledger_and_a_damaged_note(act, ui):
             assert ids_of(read(ui, f"api/runs?since={n + 1}")) == [run], note
             assert ids_of(read(ui, f"api/runs?since={n + 1}&sort=key:b")) == [run], note
     (act.home / "ledger.db").write_bytes(b"no ledger" * 1000)
-    document = read(ui, "api/runs?max=99")
-    assert ids_of(document) == [run]
-    assert list(act.home.glob("ledger.db.damaged-*")), document["said"]  # said by whichever process found it first
+    said = []
+    def told():
+        document = read(ui, f"api/runs?max=99&since={len(said) + 1}")
+        assert ids_of(document) == [run]
+        said.append(document["said"])
+        return any("damaged" in line for line in document["said"])
+    act.until(told, f"whichever process found it, it is said: {said}")
+    assert list(act.home.glob("ledger.db.damaged-*"))
+
+
+def test_damage_that_is_found_behind_a_list(act, ui):
+    """What reads the numbers after a list was answered says it to the next one."""
+    run = act.finish("echo", "loss 1", before=("-n", "1"))
+    assert ids_of(read(ui, "api/runs")) == [run]
+    (act.home / "ledger.db").write_bytes(b"no ledger" * 1000)
+    act.until(lambda: list(act.home.glob("ledger.db.damaged-*")), "it is found with nobody asking")
+    asked = itertools.count(1)
+    def said():
+        return any("damaged" in line for line in read(ui, f"api/runs?since={next(asked)}")["said"])
+    act.until(said, "it is said")
+
+
+def test_a_sweep_larger_than_a_page(act, ui):
+    """It is a line, with its best, whatever the size of the page; opened, all its runs are lines."""
+    run = act.finish("echo", "step 1 loss 5", before=("-n", "1"))
+    act.until(lambda: read(ui, f"api/runs?since={time.monotonic_ns() % 10 ** 6}")["runs"][0]["last"], "its numbers")
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        names = [column[1] for column in ledger.execute("PRAGMA table_info(runs)")]
+        row = dict(zip(names, ledger.execute("SELECT * FROM runs").fetchone()))
+        for n in range(250):
+            # between runs of the sweep there is another one now and then
+            tags = json.dumps({"sweep": "big"}) if n % 50 else None
+            values = {**row, "id": f"exp_1_{n:08x}", "name": f"grid.{n}", "tags": tags,
+                      "created_unix_s": row["created_unix_s"] - n - 1}
+            ledger.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(names))})", [values[k] for k in names])
+            note = {"numbers": {"loss": [n, "(("], "acc": [n, "(("]},
+                    "looked": {"state": "Completed", "attempt": 1, "at": 1, "failed": False}}
+            ledger.execute("INSERT INTO notes VALUES (?, ?)", (values["id"], json.dumps(note)))
+        ledger.commit()
+    document = read(ui, "api/runs?group=sweep&max=3")
+    assert (document["total"], document["lines"]) == (251, 7)
+    assert ids_of(document) == [run, "exp_1_00000000", "exp_1_00000001"]
+    assert [r["group"] for r in document["runs"]] == [None, None, "big"]
+    (sweep,) = document["groups"]
+    assert (sweep["name"], sweep["title"], sweep["runs"], sweep["states"], sweep["open"]) == (
+        "big", "grid", 245, {"Completed": 245}, False)
+    assert {k: (v["name"], v["value"]) for k, v in sweep["best"].items()} == {
+        "loss": ("grid.1", 1), "acc": ("grid.249", 249)}
+    assert document["better"] == {"loss": "low", "acc": "high"}
+    document = read(ui, "api/runs?group=sweep&max=100&offset=100&open=big")
+    assert document["lines"] == 251 and len(ids_of(document)) == 100
+    assert document["groups"][0]["open"] and document["groups"][0]["best"]["loss"]["name"] == "grid.1"
+    document = read(ui, "api/runs?group=sweep&max=3&sort=key:loss&order=desc")
+    assert ids_of(document) == ["exp_1_000000f9", "exp_1_000000c8", "exp_1_00000096"], "where its first run stands"
+    document = read(ui, "api/runs?group=sweep&q=loss<60+tag:no&max=3")
+    assert document["lines"] == 0
+    document = read(ui, "api/runs?group=sweep&q=loss<60&max=9")
+    assert document["groups"][0]["runs"] == 58
+    for by in ("day", "tag:sweep"):
+        assert read(ui, f"api/runs?group={by}&max=9")["total"] == 251
+    assert read(ui, "api/runs?group=luck", 400)["error"]
+    shown = json.loads(ui.page().scripts[0])
+    assert shown["lines"] == 7 and len(shown["runs"]) == 7, "the page has the same"
+
+
+def test_a_ledger_that_cannot_be_written(act):
+    """The list says which numbers it lacks, and why, and is not asked for every two seconds."""
+    act.finish("echo", "loss 1", before=("-n", "1"))
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        ledger.execute("CREATE TRIGGER full BEFORE INSERT ON notes BEGIN "
+                       "SELECT RAISE(FAIL, 'database or disk is full'); END")
+        ledger.commit()
+    with serving(act) as ui:
+        assert read(ui, "api/runs")["next_s"] == 2
+        def said(n=[0]):
+            n[0] += 1
+            document = read(ui, f"api/runs?since={n[0]}")
+            return document if document["said"] else None
+        document = act.until(said, "it is said")
+        assert "numbers of runs cannot be kept" in document["said"][0] and "disk is full" in document["said"][0]
+        assert document["next_s"] == 10 and document["runs"][0]["last"] == {}
+        assert "disk is full" in ui.page().text
+        with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+            ledger.execute("DROP TRIGGER full")
+            ledger.commit()
+        def mended(n=[0]):
+            n[0] += 1
+            document = read(ui, f"api/runs?since={n[0]}&max=9")
+            return document["runs"][0]["last"] == {"loss": 1} and not document["said"]
+        act.until(mended, "it is tried again, less often, and nothing is lacking then")
 
 
 def test_a_run(act, ui):
@@ -338,19 +429,72 @@ def test_a_log(act, ui):
         assert read(ui, f"api/log?{asked}", status)["error"], asked
 
 
-def test_a_file(act, ui):
-    run = act.finish("sh", "-c", "printf '<script>\\303\\244'; seq 1 2000000", before=("-n", "1"))
-    name = read(ui, f"api/log?id={run}")["name"]
-    small = act.finish("printf", "<script>\u00e4", before=("-n", "1"))
-    for asked, status in {f"id={small}&name={name}": 200, f"id={small}": 400, f"id={small}&name=../run.json": 404,
-                          f"id={run}&name={name}": 400}.items():
-        act.until(lambda asked=asked: ui.ask(f"api/file?{asked}")[0] != 202, f"{asked} is read")
-        got, headers, text = ui.ask(f"api/file?{asked}")
-        assert got == status, (asked, got, text)
-        assert headers["Content-Type"] == f"text/{'plain' if got == 200 else 'html'}; charset=utf-8"
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert got != 200 or "script" not in headers["Content-Security-Policy"], headers
-        assert (text == act.run("cat", f"{small}:{name}").out) == (got == 200), asked
+def download(ui, asked, method="GET"):
+    """Status, headers and bytes of a file."""
+    connection = http.client.HTTPConnection("127.0.0.1", ui.port, timeout=300)
+    connection.request(method, f"{ui.base}api/file?{asked}")
+    answer = connection.getresponse()
+    return answer.status, answer.headers, answer.read()
+
+
+def test_files_are_kept_by_the_browser(act, ui):
+    """Logs and what the run wrote, of any size, bytes as they are; they are shown by nobody."""
+    big = act.finish("sh", "-c", "printf '<script>\\303'; seq 1 2000000; mkdir -p output/sub; "
+                     "head -c 20000000 /dev/urandom > output/sub/model.pt; echo hi > 'output/\u00e4 <b>.html'",
+                     before=("-n", "1"))
+    run = read(ui, f"api/run?id={big}")
+    log = run["files"][0]["name"] if len(run["files"]) == 1 else read(ui, f"api/log?id={big}")["name"]
+    assert sorted(f["name"] for f in run["outputs"]) == ["output/sub/model.pt", "output/\u00e4 <b>.html"]
+    before, wrote = ui.memory_kib(), act.store / "files/output"
+    for asked, path, name in ((query(name=log), act.run_dir(big) / log, log.rsplit("/", 1)[-1]),
+                              (query(output="output/sub/model.pt"), wrote / "sub/model.pt", "model.pt"),
+                              (query(output="output/\u00e4 <b>.html"), wrote / "\u00e4 <b>.html",
+                               "%C3%A4%20%3Cb%3E.html")):
+        status, headers, data = download(ui, f"id={big}&{asked}")
+        assert status == 200 and data == path.read_bytes(), (asked, status, data[:200])
+        assert headers["Content-Type"] == "application/octet-stream" and headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Content-Disposition"] == f"attachment; filename*=UTF-8''{name}"
+        assert headers["Content-Security-Policy"] == "default-src 'none'"
+        status, headers, data = download(ui, f"id={big}&{asked}", "HEAD")
+        assert (status, int(headers["Content-Length"]), data) == (200, path.stat().st_size, b"")
+    assert ui.memory_kib() < before + 2048, "no file is in memory as a whole"
+
+
+def test_only_files_of_the_run(act, ui):
+    store = act.store / "files"
+    (store / "output").mkdir(parents=True)
+    (store / "output/before.bin").write_bytes(b"x")
+    os.utime(store / "output/before.bin", (1000, 1000))
+    (store / "secret").write_text("x")
+    run = act.finish("sh", "-c", "echo 1 > output/mine; ln -s /etc/passwd output/link", before=("-n", "1"))
+    log = read(ui, f"api/log?id={run}")["name"]
+    for asked, status in {query(output="output/before.bin"): 404, query(output="output"): 404, "output=": 400,
+                          query(output="output/../secret"): 404, query(output="output/./mine"): 404,
+                          query(output="/etc/passwd"): 404, query(output="output/sub/../mine"): 404,
+                          query(output="other/mine"): 404, query(output="output/none"): 404,
+                          query(output="outputmine"): 404, query(name="../run.json"): 404, query(name="none"): 404,
+                          query(name=log, output="output/mine"): 400, "": 400}.items():
+        got, headers, text = download(ui, f"id={run}&{asked}")
+        assert got == status and headers["Content-Type"].startswith("text/html"), (asked, got, text)
+    got, _, text = download(ui, f"id={run}&{query(output='output/link')}")
+    assert b"root:" not in text, got
+
+
+def test_files_that_nobody_takes(act, ui):
+    """So many at once, and no more; whoever goes away ends what was read for him."""
+    run = act.finish("sh", "-c", "head -c 50000000 /dev/zero > output/big", before=("-n", "1"))
+    path, held = f"{ui.base}api/file?id={run}&output=output/big", []
+    for _ in range(4):
+        s = socket.create_connection(("127.0.0.1", ui.port), timeout=300)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert s.recv(12) == b"HTTP/1.1 200"
+        held.append(s)
+    assert download(ui, f"id={run}&output=output/big")[0] == 503
+    assert read(ui, "api/runs")["total"] == 1, "all else goes on"
+    for s in held:
+        s.close()
+    act.until(lambda: download(ui, f"id={run}&output=output/big")[0] == 200, "there is room again")
 
 
 def test_a_log_that_grows(act, ui):

@@ -171,7 +171,25 @@ def test_a_sweep_is_one_line(reader):
     reader.until("document.querySelectorAll('tr.inside').length == 0", "it closes")
     reader.browser.evaluate("(s => { s.value = 'tag:lr'; s.dispatchEvent(new Event('change')) })"
                             "(document.querySelector('.bar select'))")
-    reader.until("document.querySelectorAll('tr.group').length == 5", "a group for each lr, and one without")
+    reader.until("document.querySelectorAll('tr.group').length == 4", "a group for each lr")
+    assert reader.names() == ["train-1"], "one without stands alone"
+    reader.browser.click("tr.group .fold")
+    reader.until("document.querySelectorAll('tr.inside').length == 16", "it opens, too")
+
+
+def test_a_sweep_larger_than_a_page(reader):
+    """It is one line with its best; opened, its runs go on over the pages."""
+    reader.data.rows = page_double.sweep(64)
+    for i in range(5):
+        reader.data.rows += [{**r, "id": f"{r['id']}-{i}", "name": f"{r['name']}-{i}"} for r in page_double.sweep(64)]
+    reader.open()
+    assert reader.text(".count") == "384 runs in 1 line" and "384 runs" in reader.text("tr.group")
+    assert reader.names() == [] and "best: grid-13" in reader.text("tr.group")
+    reader.browser.click("tr.group .fold")
+    reader.until_text("1 to 100 of 384 runs", ".count")
+    assert len(reader.names()) == 100
+    reader.open(reader.browser.evaluate("location.hash"))
+    assert len(reader.names()) == 100, "the address has it"
 
 
 def test_a_sweep_by_its_name(reader):
@@ -439,6 +457,45 @@ def test_a_file_whose_name_is_not_utf8(reader):
     reader.open(f"run?id={reader.data.rows[1]['id']}")
     reader.until_text("a\ufffdb.txt", "[aria-label='files that it wrote']")
     reader.until_text("a\ufffdb.txt", "[aria-label=logs]")
+    links = reader.browser.evaluate("[...document.querySelectorAll('a[download]')].map(a => a.getAttribute('href'))")
+    run = reader.data.rows[1]["id"]
+    assert links[0] == f"api/file?id={run}&output=%61%e9%62%2e%74%78%74", "byte by byte"
+
+
+def test_files_of_a_run(reader):
+    """Each is a link that keeps it; of folders that only nodes see there is a command that looks into them."""
+    data = reader.data.run
+    reader.data.run = lambda query: {**data(query), "outputs_beyond": [{"folder": "claimed",
+                                                                        "command": "a submit ls -l claimed"}]}
+    run = reader.data.rows[1]["id"]
+    reader.open(f"run?id={run}")
+    reader.until_text("model.pt", "[aria-label='files that it wrote']")
+    links = reader.browser.evaluate("[...document.querySelectorAll('a[download]')].map(a => [a.download, "
+                                    "decodeURIComponent(a.getAttribute('href'))])")
+    assert links == [["model.pt", f"api/file?id={run}&output=output/model.pt"],
+                     ["std_log_process_0.txt", f"api/file?id={run}&name=user_logs/std_log_process_0.txt"]]
+    reader.until_text("'claimed' is on a claim")
+    assert "a submit ls -l claimed" in reader.texts(".copy pre")
+
+
+def test_a_tab_that_was_asleep(reader):
+    """What is hidden asks for nothing; when it is seen again it catches up at once, and does not wait for its turn."""
+    reader.data.next_s = 0.3
+    reader.open()
+    reader.browser.evaluate("""(() => {
+        window.isHidden = true;
+        Object.defineProperty(document, "hidden", {get: () => window.isHidden});
+    })()""")
+    asked = []
+    def rests():
+        asked.append(len(reader.data.asked))
+        reader.browser.evaluate("new Promise(done => setTimeout(done, 700))")
+        return len(reader.data.asked) == asked[-1]
+    until(rests, "it rests")
+    reader.data.rows = [page_double.row(100, id="proj_new", name="brand-new")] + reader.data.rows
+    reader.data.next_s = 3600
+    reader.browser.evaluate("window.isHidden = false, document.dispatchEvent(new Event('visibilitychange')), 0")
+    reader.until_text("brand-new", "tbody")
 
 
 def test_log(reader):

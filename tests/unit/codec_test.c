@@ -51,11 +51,28 @@ TEST(json_without_a_member)
         {"{\"config\":{\"a\":1}", "{\"config\":{\"a\":1}"},
         {"{\"config\":1}]", "{\"config\":1}]"},
         {"{\"config\":\"\\", "{\"config\":\"\\"},
+        {"{\"a\":\"\\\\\",\"config\":\"\\\"\"}", "{\"a\":\"\\\\\"}"},
         {"", ""},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *cut = codec_json_without(rows[i][0], "config");
+        assert_string_equal(cut, rows[i][1]);
+    }
+}
+
+TEST(json_with_some_members)
+{
+    static const char *const rows[][2] = {
+        {"{\"a\":1,\"config\":{\"a\":[2,{\"b\":3}]},\"b\":\"}\"}", "{\"a\":1,\"b\":\"}\"}"},
+        {"{\"b\":[1,2],\"ab\":1}", "{\"b\":[1,2]}"},
+        {"{\"c\":1}", "{}"},
+        {"{\"a\":1", "{\"a\":1"},
+        {"[1]", "[1]"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *cut = codec_json_only(rows[i][0], (const char *const[]){"a", "b", NULL});
         assert_string_equal(cut, rows[i][1]);
     }
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "cli/page/api.h"
+#include "cli/page/groups.h"
 #include "cli/page/job.h"
 #include "cli/page/rows.h"
 #include "codec/json.h"
@@ -128,6 +129,136 @@ TEST(only_known_orders_are_read)
 
     for (size_t i = 0; i < COUNT(wrong); i++)
         assert_false(page_order_read(wrong[i], &ignored));
+}
+
+/* Takes rows into groups, and returns the ids of the lines of the page. */
+static const char *page_test_lines(struct page_groups *groups, struct page_row *v, size_t n, bool *needed)
+{
+    static char ids[16];
+    size_t len = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        needed[i] = page_groups_take(groups, &v[i]);
+        if (v[i].is_line)
+            ids[len++] = *v[i].run.row.id;
+    }
+    ids[len] = '\0';
+    return ids;
+}
+
+/* Runs of two sweeps, one that is alone in its own, and one of none. */
+TEST(runs_are_grouped)
+{
+    static const struct {
+        const char *by;
+        const char *open; /* a group */
+        size_t first, max, all;
+        const char *lines, *needed;
+    } rows[] = {
+        {"sweep", NULL, 0, 9, 4, "abdf", "abcdefg"}, {"sweep", "7", 0, 9, 6, "abcdef", "abcdefg"},
+        {"sweep", NULL, 0, 2, 4, "ab", "abceg"},     {"sweep", NULL, 2, 9, 4, "df", "df"},
+        {"sweep", "7", 0, 3, 6, "abc", "abceg"},     {"tag:lr", NULL, 0, 9, 7, "abcdefg", "abcdefg"},
+        {"day", NULL, 0, 9, 1, "a", "abcdefg"},      {"tag:sweep", "8", 0, 9, 5, "abdfg", "abcdefg"},
+    };
+    char ids[][2] = {"a", "b", "c", "d", "e", "f", "g"}, seven[] = "{\"sweep\":\"7\"}", eight[] = "{\"sweep\":\"8\"}",
+         nine[] = "{\"sweep\":\"9\",\"lr\":\"1\"}";
+    char *tags[COUNT(ids)] = {eight, seven, seven, nine, seven, NULL, eight};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct page_row v[COUNT(ids)];
+        bool needed[COUNT(ids)];
+        char got[COUNT(ids) + 1] = "";
+        struct page_groups groups;
+        ACT_AUTO(act_strv) open = {0};
+        for (size_t k = 0; k < COUNT(ids); k++)
+            v[k] = (struct page_row){.run = {.row = {.id = ids[k], .tags = tags[k], .created_unix_s = 1790000000}}};
+        if (rows[i].open)
+            act_strv_push(&open, rows[i].open);
+        assert_true(page_groups_read(rows[i].by, &groups));
+        groups.open = &open;
+        groups.first = rows[i].first;
+        groups.max = rows[i].max;
+        assert_string_equal(page_test_lines(&groups, v, COUNT(v), needed), rows[i].lines);
+        for (size_t k = 0, n = 0; k < COUNT(ids); k++)
+            if (needed[k])
+                got[n++] = *ids[k];
+        assert_string_equal(got, rows[i].needed);
+        assert_int_equal(groups.lines, rows[i].all);
+        assert_int_equal(groups.runs, COUNT(ids));
+        page_groups_release(&groups);
+    }
+}
+
+TEST(a_group_says_what_its_runs_have)
+{
+    char ids[][2] = {"a", "b", "c"}, *names[] = {(char[]){"wide.1"}, (char[]){"wide.2"}, (char[]){"wide.10"}},
+         lab[] = "lab", tags[] = "{\"sweep\":\"7\",\"width\":\"64\"}";
+    static const double loss[] = {3, 1, 2}, acc[] = {0.1, 0.2, 0.9};
+    struct page_row v[COUNT(ids)];
+    struct page_groups groups;
+    ACT_AUTO(act_strv) keys = {0};
+    bool needed[COUNT(ids)];
+
+    ACT_STRV_PUSH(&keys, "loss", "val/acc", "lr", "width", "none");
+    for (size_t k = 0; k < COUNT(ids); k++)
+        v[k] = (struct page_row){.run = {.row = {.id = ids[k],
+                                                 .name = names[k],
+                                                 .cluster = lab,
+                                                 .tags = tags,
+                                                 .created_unix_s = 1790000000 + (int64_t)k,
+                                                 .num_gpu = 8},
+                                         .status = {.state = k == 1 ? RUN_FAILED : RUN_RUNNING}},
+                                 .note = json_pack("{s:{s:[f],s:[f],s:[f],s:[f]}}", "numbers", "loss", loss[k],
+                                                   "val/acc", acc[k], "lr", 0.1, "width", 64.0)};
+    assert_true(page_groups_read("sweep", &groups));
+    groups.max = 1;
+    assert_string_equal(page_test_lines(&groups, v, COUNT(v), needed), "a");
+    CODEC_AUTOJSON json_t *json = page_groups_json(&groups, &(struct page_rows){.v = v, .n = COUNT(v)}, &keys);
+    ACT_AUTOFREE char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(3) | JSON_SORT_KEYS);
+    assert_string_equal(text, "[{\"best\":{\"loss\":{\"id\":\"b\",\"name\":\"wide.2\",\"value\":1.0},"
+                              "\"val/acc\":{\"id\":\"c\",\"name\":\"wide.10\",\"value\":0.9}},\"cluster\":\"lab\","
+                              "\"created_s\":1790000002,\"gpus\":16,\"name\":\"7\",\"open\":false,\"runs\":3,"
+                              "\"states\":{\"Failed\":1,\"Running\":2},\"title\":\"wide\"}]");
+    for (size_t k = 0; k < COUNT(ids); k++)
+        json_decref(v[k].note);
+    page_groups_release(&groups);
+}
+
+TEST(what_is_better_is_known_by_its_name)
+{
+    static const struct {
+        const char *key;
+        enum page_better better;
+    } rows[] = {
+        {"loss", PAGE_LOW_BEST},
+        {"val_loss", PAGE_LOW_BEST},
+        {"acc", PAGE_HIGH_BEST},
+        {"eval/Accuracy@1", PAGE_HIGH_BEST},
+        {"top1_acc", PAGE_HIGH_BEST},
+        {"accumulated", PAGE_LOW_BEST},
+        {"mapping", PAGE_LOW_BEST},
+        {"rougeL", PAGE_HIGH_BEST},
+        {"samples_per_s", PAGE_HIGH_BEST},
+        {"lr", PAGE_NONE_BEST},
+        {"opt/lr-0", PAGE_NONE_BEST},
+        {"learning rate", PAGE_NONE_BEST},
+        {"lrs", PAGE_LOW_BEST},
+        {"all", PAGE_LOW_BEST},
+        {"", PAGE_LOW_BEST},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (page_better(rows[i].key) != rows[i].better)
+            fail_msg("%s", rows[i].key);
+}
+
+TEST(only_known_groups_are_read)
+{
+    static const char *const wrong[] = {"", "tag:", "days", "tag", "SWEEP"};
+    struct page_groups groups;
+
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_false(page_groups_read(wrong[i], &groups));
 }
 
 TEST(characters_stay_whole)

@@ -122,7 +122,9 @@ struct site {
     struct act_buf page;
     struct web_visit *held; /* not answered yet */
     bool holds;
-    int visits;
+    int visits, files_ended;
+    uint64_t file_size;
+    int pipe[2]; /* of a file */
 };
 
 static void web_test_answer(struct site *site, struct web_visit *visit)
@@ -136,12 +138,30 @@ static void web_test_answer(struct site *site, struct web_visit *visit)
     web_body_drop(body);
 }
 
+static void web_test_file_ended(void *arg)
+{
+    ((struct site *)arg)->files_ended++;
+}
+
+/* Answers with a file whose bytes the test writes into a pipe. */
+static void web_test_send_file(struct site *site, struct web_visit *visit)
+{
+    assert_int_equal(pipe2(site->pipe, O_CLOEXEC | O_NONBLOCK), 0);
+    web_send_file(visit, &(struct web_file){.name = "m\xc3\xb6 \"1\".pt",
+                                            .size = site->file_size,
+                                            .fd = site->pipe[0],
+                                            .ended = web_test_file_ended,
+                                            .arg = site});
+}
+
 static void visited(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
     struct site *site = arg;
 
     site->visits++;
-    if (site->holds && strcmp(path, "held") == 0 && !*query)
+    if (strcmp(path, "file") == 0)
+        web_test_send_file(site, visit);
+    else if (site->holds && strcmp(path, "held") == 0 && !*query)
         site->held = visit;
     else
         web_test_answer(site, visit);
@@ -355,6 +375,127 @@ TEST(heads_that_are_too_long)
     web_test_hear(&site, fd, 4096, &heard);
     assert_true(act_starts_with(heard.data, "HTTP/1.1 431 "));
     assert_int_equal(site.visits, 0);
+    web_test_close_site(&site);
+}
+
+/* Writes so many bytes into the pipe of a file, as it takes them, while the client reads. */
+static void web_test_feed(struct site *site, int fd, size_t n, struct act_buf *heard)
+{
+    static const char bytes[1 << 16];
+    char chunk[1 << 16];
+
+    while (n > 0) {
+        ssize_t wrote = write(site->pipe[1], bytes, n < sizeof(bytes) ? n : sizeof(bytes));
+        n -= wrote > 0 ? (size_t)wrote : 0;
+        web_test_turn(site);
+        ssize_t got = recv(fd, chunk, sizeof(chunk), 0);
+        act_buf_add(heard, chunk, got > 0 ? (size_t)got : 0);
+    }
+}
+
+static void web_test_close_pipe(struct site *site)
+{
+    close(site->pipe[0]);
+    close(site->pipe[1]);
+}
+
+/* A file comes as it is read, under its name, and is for nobody to show. */
+TEST(files)
+{
+    struct site site;
+    ACT_AUTO(act_buf) heard = {0};
+
+    web_test_open_site(&site);
+    site.file_size = 3000000;
+    int fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "file");
+    while (site.visits == 0)
+        web_test_turn(&site);
+    web_test_feed(&site, fd, site.file_size, &heard);
+    web_test_hear(&site, fd, 65536, &heard);
+    assert_int_equal(site.files_ended, 1);
+    assert_contains(heard.data, "Content-Type: application/octet-stream\r\nContent-Length: 3000000\r\n");
+    assert_contains(heard.data, "Content-Disposition: attachment; filename*=UTF-8''m%C3%B6%20%221%22.pt\r\n");
+    assert_contains(heard.data, "X-Content-Type-Options: nosniff\r\n");
+    assert_contains(heard.data, "Content-Security-Policy: default-src 'none'\r\n");
+    assert_int_equal(heard.len, web_head_end(heard.data, heard.len) + site.file_size);
+    web_test_close_pipe(&site);
+    web_test_close_site(&site);
+}
+
+/* One that ends too early, one whose reader goes away, one that is only asked about, and one that the end of the server
+ * meets. */
+TEST(files_that_end_early)
+{
+    struct site site;
+    ACT_AUTO(act_buf) heard = {0}, head = {0};
+
+    web_test_open_site(&site);
+    site.file_size = 1000;
+    int fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "file");
+    while (site.visits < 1)
+        web_test_turn(&site);
+    web_test_feed(&site, fd, 999, &heard);
+    close(site.pipe[1]);
+    web_test_hear(&site, fd, 4096, &heard);
+    close(site.pipe[0]);
+    assert_int_equal(site.files_ended, 1);
+    assert_int_equal(heard.len, web_head_end(heard.data, heard.len) + 999);
+
+    fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "file");
+    while (site.visits < 2)
+        web_test_turn(&site);
+    close(fd);
+    while (site.files_ended < 2) {
+        (void)!write(site.pipe[1], "x", 1);
+        web_test_turn(&site);
+    }
+    web_test_close_pipe(&site);
+
+    fd = web_test_connect_to(&site);
+    ACT_AUTOFREE char *request = act_sprintf("HEAD %sfile HTTP/1.1\r\n" HOST "\r\n", site.path);
+    web_test_say(fd, request);
+    web_test_hear(&site, fd, 4096, &head);
+    assert_contains(head.data, "Content-Length: 1000\r\n");
+    assert_int_equal(head.len, web_head_end(head.data, head.len));
+    assert_int_equal(site.files_ended, 3);
+    web_test_close_pipe(&site);
+
+    fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "file");
+    while (site.visits < 4)
+        web_test_turn(&site);
+    web_test_close_site(&site);
+    assert_int_equal(site.files_ended, 4);
+    web_test_close_pipe(&site);
+    close(fd);
+}
+
+/* A reader that takes nothing holds up neither the server nor the process that reads the file. */
+TEST(a_file_that_nobody_reads)
+{
+    struct site site;
+    size_t written = 0, before = 1;
+    char bytes[4096] = "";
+
+    web_test_open_site(&site);
+    site.file_size = 1U << 30;
+    int fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "file");
+    while (site.visits < 1)
+        web_test_turn(&site);
+    for (; written != before; web_test_turn(&site)) {
+        before = written;
+        for (ssize_t n = 1; n > 0; written += n > 0 ? (size_t)n : 0)
+            n = write(site.pipe[1], bytes, sizeof(bytes));
+    }
+    assert_true(written < 1U << 26);
+    close(fd);
+    while (site.files_ended < 1)
+        web_test_turn(&site);
+    web_test_close_pipe(&site);
     web_test_close_site(&site);
 }
 

@@ -4,7 +4,9 @@
 #define ACT_CLI_PAGE_API_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "draw/draw.h"
 #include "flow/look/look.h"
@@ -23,9 +25,11 @@ json_t *api_number_json(double value);
 json_t *api_row_json(const struct flow_run *run, const json_t *note, const struct act_strv *keys,
                      const struct diagnose *rules);
 
-/* Makes what api/runs answers of the newest runs->n of runs->total runs, and sets job->refresh_s. The caller releases
- * *out, in every case. */
-int api_table_json(struct page_job *job, struct flow_runs *runs, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* Lists the newest max runs (0: all) of those that were asked for by name and tag. with_data: makes also *out_data,
+ * what api/runs answers to the first question of the page, and sets job->refresh_s. The caller releases both, in every
+ * case. */
+int api_newest(struct page_job *job, int64_t max, bool with_data, struct flow_runs *out, json_t **out_data,
+               struct act_error *err) ACT_NODISCARD;
 
 /* ---- api_log.c: pieces of logs */
 

@@ -1,4 +1,5 @@
 /* api_log.c - a piece of a log as text, in whole characters, and a file as it is. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/command/command.h"
@@ -12,7 +13,6 @@ enum {
     USUAL_BYTES = 65536,
     LEAST_BYTES = 64,
     MOST_BYTES = 1 << 20, /* a text becomes up to six times as long in JSON */
-    FILE_BYTES = 8 << 20, /* as many as 'a ui' takes */
     LIVE_S = 2,           /* between two looks at the log of a run that goes on */
 };
 
@@ -128,22 +128,32 @@ int page_make_api_log(struct page_job *job, struct act_error *err)
     return rc;
 }
 
+/* ---- whole files, which are printed behind a line with their size as they come */
+
+static int api_log_begin_file(void *arg, uint64_t size, struct act_error *err)
+{
+    (void)arg;
+    printf("%llu\n", (unsigned long long)size);
+    fflush(stdout);
+    return cli_check_stdout(err);
+}
+
+static int api_log_print_file(void *arg, const void *data, size_t len, struct act_error *err)
+{
+    return cli_write_stdout(arg, data, len, err);
+}
+
 int page_make_api_file(struct page_job *job, struct act_error *err)
 {
-    struct flow_piece_wanted what = {.max = FILE_BYTES};
-    struct flow_piece piece = {0};
-    bool ended;
+    static const struct flow_file_sink sink = {.begin = api_log_begin_file, .write = api_log_print_file};
+    const char *log = page_asked(job, "name", 0), *output = page_asked(job, "output", 0);
+    ACT_AUTO(flow_runs) runs = {0};
 
-    if (!page_asked(job, "name", 0))
-        return act_error_set(err, ACT_USAGE, "which file? 'name' says it");
-    int rc = api_log_read(job, &what, &piece, &ended, err);
-    if (rc == 0 && piece.size > FILE_BYTES)
-        rc = act_error_set(err, ACT_USAGE, "'%s' has more than 8 MiB: 'a download' and 'a cat' have no such limit",
-                           piece.name);
-    if (rc == 0) {
-        act_buf_add(&job->body, piece.bytes.data, piece.bytes.len);
-        job->refresh_s = ended ? 0 : LIVE_S;
-    }
-    flow_piece_release(&piece);
-    return rc;
+    if (!log == !output)
+        return act_error_set(err, ACT_USAGE, "which file? 'name' names a log, 'output' what the run has written");
+    int rc = page_find_runs(job, false, &runs, err);
+    if (rc < 0)
+        return rc;
+    return log ? flow_read_log(&job->cli->flow, &runs.v[0], log, &sink, err)
+               : flow_read_output(&job->cli->flow, &runs.v[0], output, &sink, err);
 }

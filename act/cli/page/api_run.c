@@ -126,6 +126,19 @@ static json_t *api_run_file_json(const struct flow_file *file)
     return json_pack("{s:o,s:I}", "name", codec_json_bytes_new(file->name), "size", (json_int_t)file->size);
 }
 
+/* Lists the folders into which the run wrote where only its nodes can look, each with a command that has one look. */
+static json_t *api_run_beyond_json(const struct flow_report *r)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < r->beyond.n; i++) {
+        ACT_AUTOFREE char *command = act_sprintf("a submit ls -l %s", r->beyond.v[i]);
+        json_array_append_new(list, json_pack("{s:o,s:o}", "folder", codec_json_bytes_new(r->beyond.v[i]), "command",
+                                              cli_text_json(command)));
+    }
+    return list;
+}
+
 /* ---- its settings and numbers */
 
 static json_t *settings_json(const struct flow_setting *v, size_t n)
@@ -206,6 +219,7 @@ static json_t *api_run_report_json(const struct flow_report *r)
         {"ranks", api_run_ranks_json(r)},
         {"files", CLI_JSON_LIST(r->files, r->n_files, api_run_file_json)},
         {"outputs", CLI_JSON_LIST(r->outputs, r->n_outputs, api_run_file_json)},
+        {"outputs_beyond", api_run_beyond_json(r)},
         {"outputs_total", json_integer((json_int_t)r->n_all_outputs)},
         {"outputs_bytes", json_integer((json_int_t)r->output_bytes)},
         {"environment", settings_json(r->software, r->n_software)},

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/command/command.h"
 #include "cli/page/api.h"
+#include "cli/page/groups.h"
 #include "cli/page/job.h"
 #include "cli/page/rows.h"
 #include "cli/print/print.h"
@@ -36,10 +37,14 @@ static json_t *api_runs_why_json(const struct flow_run *run, const struct diagno
 /* Returns the heights of a small curve, from 0 to FLOW_NOTE_HIGH. */
 static json_t *api_runs_spark_json(const char *text)
 {
+    static json_t *heights[FLOW_NOTE_HIGH + 1]; /* made once: a list has thousands of them */
     json_t *list = json_array();
 
-    for (; text && *text >= FLOW_NOTE_LOW && *text <= FLOW_NOTE_LOW + FLOW_NOTE_HIGH; text++)
-        json_array_append_new(list, json_integer(*text - FLOW_NOTE_LOW));
+    for (; text && *text >= FLOW_NOTE_LOW && *text <= FLOW_NOTE_LOW + FLOW_NOTE_HIGH; text++) {
+        json_t **height = &heights[*text - FLOW_NOTE_LOW];
+        *height = *height ? *height : json_integer(*text - FLOW_NOTE_LOW);
+        json_array_append(list, *height);
+    }
     return list;
 }
 
@@ -85,8 +90,10 @@ struct list {
     int64_t max, offset, since_s;
     struct page_filter_words filter;
     struct page_order order;
-    bool is_ordered;
-    struct act_strv ids, keys; /* empty: all; those that are shared most */
+    bool is_ordered, is_grouped;
+    struct page_groups groups;
+    struct act_strv ids, keys, open; /* empty: all; those that are shared most; no group */
+    size_t n_listed;                 /* the newest runs that are wanted whether or not they are lines */
 };
 
 static int api_runs_read_order(const struct page_job *job, struct list *l, struct act_error *err)
@@ -102,10 +109,22 @@ static int api_runs_read_order(const struct page_job *job, struct list *l, struc
     return 0;
 }
 
+static int api_runs_read_group(const struct page_job *job, struct list *l, struct act_error *err)
+{
+    const char *group = page_asked(job, "group", 0), *name;
+
+    l->is_grouped = group != NULL;
+    if (group && !page_groups_read(group, &l->groups))
+        return act_error_set(err, ACT_USAGE, "runs are grouped by sweep, day or tag:NAME, not by '%s'", group);
+    for (size_t i = 0; (name = page_asked(job, "open", i)); i++)
+        act_strv_push(&l->open, name);
+    return 0;
+}
+
 /* Tells whether all runs have to be looked at to know which are shown. */
 static bool api_runs_picks(const struct list *l)
 {
-    return l->filter.n > 0 || l->is_ordered || l->since_s > 0 || l->ids.n > 0;
+    return l->filter.n > 0 || l->is_ordered || l->is_grouped || l->since_s > 0 || l->ids.n > 0;
 }
 
 static int api_runs_read(const struct page_job *job, struct list *l, struct act_error *err)
@@ -126,8 +145,11 @@ static int api_runs_read(const struct page_job *job, struct list *l, struct act_
         rc = page_asked_number(job, "since", 0, INT64_MAX, &l->since_s, err);
     if (rc == 0)
         rc = api_runs_read_order(job, l, err);
+    if (rc == 0)
+        rc = api_runs_read_group(job, l, err);
     l->table.cluster = job->cli->options.cluster;
     l->table.max = api_runs_picks(l) ? 0 : l->offset + l->max;
+    l->table.recent = l->filter.n > 0 || l->is_ordered ? 0 : l->offset + l->max;
     return rc;
 }
 
@@ -136,69 +158,53 @@ static void api_runs_release(struct list *l)
     page_filter_words_release(&l->filter);
     act_strv_release(&l->ids);
     act_strv_release(&l->keys);
+    act_strv_release(&l->open);
+    page_groups_release(&l->groups);
 }
 
 /* ---- the rows */
 
-/* Lends the runs of rows to those who want a list of runs, until they are given back. */
-static struct flow_runs api_runs_lend(const struct page_rows *rows)
+/* Lends the runs of rows to those who want a list of runs, until they are given back; lines: only those that are shown.
+ */
+static struct flow_runs api_runs_lend(const struct page_rows *rows, bool lines)
 {
-    struct flow_runs runs = {.v = act_calloc(rows->n + 1, sizeof(*runs.v)), .n = rows->n};
+    struct flow_runs runs = {.v = act_calloc(rows->n + 1, sizeof(*runs.v))};
 
     for (size_t i = 0; i < rows->n; i++)
-        runs.v[i] = rows->v[i].run;
+        if (!lines || rows->v[i].is_line)
+            runs.v[runs.n++] = rows->v[i].run;
     return runs;
 }
 
-static void api_runs_give_back(struct flow_runs *runs, struct page_rows *rows)
+static void api_runs_give_back(struct flow_runs *runs, struct page_rows *rows, bool lines)
 {
-    for (size_t i = 0; i < rows->n; i++)
-        rows->v[i].run = runs->v[i];
+    for (size_t i = 0, n = 0; i < rows->n; i++)
+        if (!lines || rows->v[i].is_line)
+            rows->v[i].run = runs->v[n++];
     free(runs->v);
+}
+
+/* Reads the notes of runs into notes[n], which are NULL. */
+static void api_runs_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, json_t **notes)
+{
+    struct act_error err;
+
+    if (flow_read_notes(flow, runs, n, notes, &err) < 0)
+        act_warn("the numbers of runs are not known: %s", act_error_text(&err));
 }
 
 /* Reads the notes of rows that have none yet. */
 static void api_runs_add_notes(struct flow *flow, struct page_rows *rows)
 {
-    struct flow_runs runs = api_runs_lend(rows);
+    struct flow_runs runs = api_runs_lend(rows, false);
     ACT_AUTOFREE json_t **notes = act_calloc(rows->n + 1, sizeof(json_t *));
-    struct act_error err;
 
-    if (flow_read_notes(flow, runs.v, runs.n, notes, &err) < 0)
-        act_warn("the numbers of runs are not known: %s", act_error_text(&err));
-    api_runs_give_back(&runs, rows);
+    api_runs_read_notes(flow, runs.v, runs.n, notes);
+    api_runs_give_back(&runs, rows, false);
     for (size_t i = 0; i < rows->n; i++) {
         json_decref(rows->v[i].note);
         rows->v[i].note = notes[i];
     }
-}
-
-/* Moves the runs into rows. */
-static void api_runs_take(struct flow_runs *runs, struct page_rows *out)
-{
-    out->v = act_calloc(runs->n + 1, sizeof(*out->v));
-    for (size_t i = 0; i < runs->n; i++)
-        out->v[out->n++] = (struct page_row){.run = runs->v[i], .at = i};
-    runs->n = 0;
-}
-
-/* Leaves from the first on at most max rows for which keep() holds. Returns for how many it holds. */
-static size_t api_runs_leave(const struct list *l, bool (*keep)(const struct list *l, const struct page_row *row),
-                             struct page_rows *rows, size_t first, size_t max)
-{
-    size_t n = 0, kept = 0;
-
-    for (size_t i = 0; i < rows->n; i++) {
-        bool holds = !keep || keep(l, &rows->v[i]);
-        bool shown = holds && kept >= first && n < max;
-        kept += holds;
-        if (shown)
-            rows->v[n++] = rows->v[i];
-        else
-            page_row_release(&rows->v[i]);
-    }
-    rows->n = n;
-    return kept;
 }
 
 static bool api_runs_wants(const struct list *l, const struct page_row *row)
@@ -207,21 +213,86 @@ static bool api_runs_wants(const struct list *l, const struct page_row *row)
            page_filter_passes(&l->filter, row);
 }
 
-/* Leaves the rows that are shown, and returns how many there are of that kind. */
-static size_t api_runs_pick(struct flow *flow, const struct list *l, size_t total, struct page_rows *rows)
+/* Tells whether the next row in order is kept. */
+static bool api_runs_keeps(struct list *l, struct page_row *row)
 {
-    bool with_notes = page_filter_needs_notes(&l->filter) || (l->is_ordered && page_order_needs_notes(&l->order));
+    bool is_needed = page_groups_take(&l->groups, row);
 
-    if (with_notes)
-        api_runs_add_notes(flow, rows);
-    if (api_runs_picks(l))
-        total = api_runs_leave(l, api_runs_wants, rows, 0, SIZE_MAX);
+    return is_needed || row->at < l->n_listed;
+}
+
+/* The rows that are wanted, while they are found. */
+struct api_runs_finding {
+    struct flow *flow;
+    struct list *list;
+    bool with_notes; /* it takes them to know what is wanted */
+    struct page_rows *rows;
+    size_t at;
+};
+
+/* Takes those of a few runs that are wanted; where they are sorted first, all that pass. */
+static int api_runs_visit(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct api_runs_finding *f = arg;
+    json_t *notes[FLOW_ROWS_FEW] = {0};
+
+    (void)err;
+    if (f->with_notes)
+        api_runs_read_notes(f->flow, runs, n, notes);
+    for (size_t i = 0; i < n; i++) {
+        struct page_row row = {.run = runs[i], .note = notes[i], .at = f->at++};
+        if (!api_runs_wants(f->list, &row) || !(f->list->is_ordered || api_runs_keeps(f->list, &row))) {
+            json_decref(row.note);
+            continue;
+        }
+        flow_load_status(&row.run);
+        ACT_PUSH(f->rows->v, f->rows->n, row);
+        runs[i] = (struct flow_run){0};
+    }
+    return 0;
+}
+
+/* Sorts the rows, and leaves those that are kept. */
+static void api_runs_sort(struct list *l, struct page_rows *rows)
+{
+    size_t n = 0;
+
+    page_order_sort(&l->order, rows);
+    for (size_t i = 0; i < rows->n; i++) {
+        if (api_runs_keeps(l, &rows->v[i]))
+            rows->v[n++] = rows->v[i];
+        else
+            page_row_release(&rows->v[i]);
+    }
+    rows->n = n;
+}
+
+/* Finds the rows that are wanted, with their notes, and how many runs there are of that kind. */
+static int api_runs_find(struct page_job *job, struct list *l, struct page_rows *rows, size_t *out_total,
+                         struct act_error *err)
+{
+    struct api_runs_finding finding = {.flow = &job->cli->flow,
+                                       .list = l,
+                                       .rows = rows,
+                                       .with_notes = page_filter_needs_notes(&l->filter) ||
+                                                     (l->is_ordered && page_order_needs_notes(&l->order))};
+    struct flow_rows_count count = {0};
+    struct flow_rows *list;
+
+    l->table.without_status = !finding.with_notes && !l->is_ordered;
+    l->groups.open = &l->open;
+    l->groups.first = (size_t)l->offset;
+    l->groups.max = (size_t)l->max;
+    int rc = flow_rows_open(finding.flow, &l->table, &list, err);
+    if (rc == 0)
+        rc = flow_rows_each(list, api_runs_visit, &finding, &count, err);
+    flow_rows_close(list);
     if (l->is_ordered)
-        page_order_sort(&l->order, rows);
-    api_runs_leave(l, NULL, rows, (size_t)l->offset, (size_t)l->max);
-    if (!with_notes)
-        api_runs_add_notes(flow, rows);
-    return total;
+        api_runs_sort(l, rows);
+    if (rc == 0 && !finding.with_notes)
+        api_runs_add_notes(finding.flow, rows);
+    *out_total = api_runs_picks(l) ? l->groups.runs : count.total;
+    return rc;
 }
 
 /* ---- the answer */
@@ -277,27 +348,34 @@ static struct diagnose *api_runs_rules(const struct page_rows *rows)
 /* The rows as they become data, one by one. */
 struct made_rows {
     const struct page_rows *rows;
+    const struct page_groups *groups;
     const struct act_strv *keys; /* of small curves */
     const struct diagnose *rules;
+    size_t at;
     json_t *list;
 };
 
 static int api_runs_add_row(void *arg, struct flow_run *run, struct act_error *err)
 {
-    const struct made_rows *made = arg;
-    const json_t *note = made->rows->v[json_array_size(made->list)].note;
+    struct made_rows *made = arg;
 
     (void)err;
-    json_array_append_new(made->list, api_row_json(run, note, made->keys, made->rules));
+    while (!made->rows->v[made->at].is_line)
+        made->at++;
+    const struct page_row *row = &made->rows->v[made->at++];
+    const char *group = page_groups_of(made->groups, row);
+    json_t *json = api_row_json(run, row->note, made->keys, made->rules);
+    json_object_set_new(json, "group", group ? json_string(group) : json_null());
+    json_array_append_new(made->list, json);
     return 0;
 }
 
 static int api_runs_add_rows(struct flow *flow, struct page_rows *rows, struct made_rows *made, struct act_error *err)
 {
-    struct flow_runs runs = api_runs_lend(rows);
-    int rc = flow_each_spec(flow, &runs, api_runs_add_row, made, err);
+    struct flow_runs runs = api_runs_lend(rows, true);
+    int rc = flow_each_brief(flow, &runs, api_runs_add_row, made, err);
 
-    api_runs_give_back(&runs, rows);
+    api_runs_give_back(&runs, rows, true);
     return rc;
 }
 
@@ -310,53 +388,67 @@ static bool api_runs_is_incomplete(const struct page_rows *rows)
     return false;
 }
 
+static json_t *api_runs_better_json(const struct act_strv *keys)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < keys->n; i++)
+        json_object_set_new(json, keys->v[i], page_better_json(keys->v[i]));
+    return json;
+}
+
 static int api_runs_make(struct page_job *job, const struct list *l, struct page_rows *rows, size_t total, json_t **out,
                          struct act_error *err)
 {
     struct diagnose *rules = api_runs_rules(rows);
-    struct made_rows made = {.rows = rows, .rules = rules, .list = json_array()};
+    struct made_rows made = {.rows = rows, .groups = &l->groups, .rules = rules, .list = json_array()};
     ACT_AUTO(act_strv) keys = {0}, few = {0};
 
     api_runs_list_keys(rows, &keys);
     act_strv_copy(&few, keys.v, keys.n < SPARKS ? keys.n : SPARKS);
     made.keys = l->keys.n ? &l->keys : &few;
-    *out =
-        json_pack("{s:I,s:o,s:o}", "total", (json_int_t)total, "runs", made.list, "keys", codec_json_strv_new(&keys));
+    *out = json_pack("{s:I,s:I,s:o,s:o,s:o,s:o}", "total", (json_int_t)total, "lines",
+                     (json_int_t)(l->is_grouped ? l->groups.lines : total), "runs", made.list, "groups",
+                     page_groups_json(&l->groups, rows, &keys), "keys", codec_json_strv_new(&keys), "better",
+                     api_runs_better_json(&keys));
     int rc = api_runs_add_rows(&job->cli->flow, rows, &made, err);
     diagnose_free(rules);
-    job->refresh_s = api_runs_is_incomplete(rows) ? SOON_S : PAGE_REFRESH_S;
+    page_job_repeat(job);
+    job->refresh_s = api_runs_is_incomplete(rows) && !job->heard ? SOON_S : PAGE_REFRESH_S;
     return rc;
 }
 
-int api_table_json(struct page_job *job, struct flow_runs *runs, json_t **out, struct act_error *err)
+/* Moves the newest runs out of the rows. */
+static void api_runs_take_newest(struct page_rows *rows, size_t most, size_t total, struct flow_runs *out)
 {
-    struct page_rows rows = {.v = act_calloc(runs->n + 1, sizeof(*rows.v)), .n = runs->n};
-
-    for (size_t i = 0; i < runs->n; i++)
-        rows.v[i].run = runs->v[i];
-    api_runs_add_notes(&job->cli->flow, &rows);
-    int rc = api_runs_make(job, &(struct list){0}, &rows, runs->total, out, err);
-    for (size_t i = 0; i < runs->n; i++) {
-        runs->v[i] = rows.v[i].run;
-        json_decref(rows.v[i].note);
+    *out = (struct flow_runs){.v = act_calloc(rows->n + 1, sizeof(*out->v)), .total = total};
+    for (size_t i = 0; i < rows->n; i++) {
+        if (rows->v[i].at >= most)
+            continue;
+        out->v[out->n++] = rows->v[i].run;
+        rows->v[i].run = (struct flow_run){0};
     }
-    free(rows.v);
-    return rc;
 }
 
-/* Finds the rows that are shown, and how many there are of that kind. */
-static int api_runs_find(struct page_job *job, const struct list *l, struct page_rows *rows, size_t *out_total,
-                         struct act_error *err)
+int api_newest(struct page_job *job, int64_t max, bool with_data, struct flow_runs *out, json_t **out_data,
+               struct act_error *err)
 {
-    struct flow *flow = &job->cli->flow;
-    ACT_AUTO(flow_runs) runs = {0};
-    int rc = flow_list_runs(flow, &l->table, &runs, err);
+    struct list list = {.max = with_data ? max : INT32_MAX, .n_listed = (size_t)max, .is_grouped = with_data};
+    struct page_rows rows = {0};
+    size_t total = 0;
 
-    if (rc < 0)
-        return rc;
-    api_runs_take(&runs, rows);
-    *out_total = api_runs_pick(flow, l, runs.total, rows);
-    return 0;
+    list.table = (struct flow_table){.cluster = job->cli->options.cluster, .max = with_data ? 0 : max, .recent = max};
+    if (with_data)
+        page_groups_read(FLOW_SWEEP_TAG, &list.groups);
+    int rc = page_asked_labels(job, &list.table.labels, err);
+    if (rc == 0)
+        rc = api_runs_find(job, &list, &rows, &total, err);
+    if (rc == 0 && with_data)
+        rc = api_runs_make(job, &list, &rows, total, out_data, err);
+    api_runs_take_newest(&rows, max > 0 ? (size_t)max : SIZE_MAX, total, out);
+    page_rows_release(&rows);
+    api_runs_release(&list);
+    return rc;
 }
 
 int page_make_api_runs(struct page_job *job, struct act_error *err)
@@ -386,10 +478,10 @@ static int api_runs_gather(struct page_job *job, struct list *list, int64_t time
 
     list->table.as_known = true;
     int rc = api_runs_find(job, list, &rows, &total, err);
-    struct flow_runs runs = api_runs_lend(&rows);
+    struct flow_runs runs = api_runs_lend(&rows, false);
     if (rc == 0)
         rc = flow_gather_notes(&job->cli->flow, &runs, time_ms, out_more, err);
-    api_runs_give_back(&runs, &rows);
+    api_runs_give_back(&runs, &rows, false);
     page_rows_release(&rows);
     return rc;
 }

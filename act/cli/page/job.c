@@ -21,7 +21,7 @@
 
 enum { SAID_BYTES = 16 << 10, SAID_LINES = 20, DIGITS = 13 /* of numbers: those of a time with milliseconds */ };
 
-#define PAGE_LIST_PARAMS "name", "tag", "offset", "since", "q", "sort", "order", "id", "key"
+#define PAGE_LIST_PARAMS "name", "tag", "offset", "since", "q", "sort", "order", "id", "key", "group", "open"
 
 static const struct page_route routes[] = {
     {"", MADE_PAGE, 0, 0, 0, page_make_table, {"name", "tag", "max", "live"}, true},
@@ -39,7 +39,7 @@ static const struct page_route routes[] = {
      {"id", "name", "tag", "key", "points", "use", "from", "to"},
      false},
     {"api/log", MADE_JSON, 1, 1, 1, page_make_api_log, {"id", "rank", "name", "from", "bytes"}, false},
-    {"api/file", MADE_FILE, 1, 1, 1, page_make_api_file, {"id", "name"}, false},
+    {"api/file", MADE_FILE, 1, 1, 1, page_make_api_file, {"id", "name", "output"}, false},
     {"api/diff", MADE_JSON, 2, API_IDS, API_IDS, page_make_api_diff, {"id"}, false},
     {"api/clusters", MADE_JSON, 0, 0, 0, page_make_api_clusters, {"jobs"}, false},
     {PAGE_GATHER, MADE_NOTHING, 0, API_IDS, API_IDS, page_gather, {PAGE_LIST_PARAMS}, false},
@@ -130,6 +130,16 @@ static void job_take_said(struct page_job *job)
         line += act_starts_with(line, warning) ? strlen(warning) : 0;
         if (*line && !act_strv_has(&job->said, line))
             act_strv_push(&job->said, line);
+    }
+}
+
+void page_job_repeat(struct page_job *job)
+{
+    const char *text;
+
+    for (size_t i = 0; (text = page_asked(job, PAGE_HEARD, i)); i++) {
+        act_warn("%s", text);
+        job->heard = true;
     }
 }
 
@@ -243,6 +253,9 @@ static int job_print(struct page_job *job, struct act_error *err)
         ACT_AUTOFREE char *text = json_dumps(job->json, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
         if (text) /* one text is twice as quick as a stream of pieces */
             puts(text);
+    } else if (job->route->form == MADE_NOTHING) {
+        for (size_t i = 0; i < job->said.n; i++)
+            puts(job->said.v[i]);
     } else if (job->body.len > 0) {
         fwrite(job->body.data, 1, job->body.len, stdout);
     }
@@ -259,7 +272,7 @@ int cmd_page(struct cli *cli, struct act_error *err)
     job_hush(&job);
     int rc = job.route->make(&job, err);
     page_job_said(&job);
-    if (rc == 0)
+    if (rc == 0 && job.route->form != MADE_FILE) /* which is printed as it is read */
         rc = job_print(&job, err);
     if (job.board && !flow_board_free(job.board))
         _exit(-rc); /* a cluster still does not answer */

@@ -29,9 +29,10 @@
 struct cli;
 struct flow_board;
 
-enum { PAGE_IDS = 16, API_IDS = 64, PAGE_PARAMS = 12, PAGE_REFRESH_S = 10 };
+enum { PAGE_IDS = 16, API_IDS = 64, PAGE_PARAMS = 13, PAGE_REFRESH_S = 10 };
 
 #define PAGE_GATHER "gather" /* what no browser asks for: it reads the numbers of runs for the next list */
+#define PAGE_HEARD  "heard"  /* what that had to say, among the words of the process that makes that list */
 
 struct page_job;
 
@@ -54,7 +55,8 @@ struct page_job {
     const struct page_route *route;
     int stderr_before, stderr_now; /* what is said meanwhile is kept; -1: it is not */
     struct act_strv said;          /* once page_job_said() was called */
-    struct act_buf body;           /* the page, or the bytes of a file */
+    bool heard;                    /* numbers could not be read lately */
+    struct act_buf body;           /* the page */
     json_t *json;                  /* of data: an object */
     int refresh_s;                 /* how soon it may be another one; 0: it stays */
     struct flow_board *board;      /* of clusters, which may still be asked; NULL: none */
@@ -72,6 +74,8 @@ char *page_asked_query(const struct page_job *job);
 int page_asked_labels(const struct page_job *job, struct flow_labels *out, struct act_error *err) ACT_NODISCARD;
 /* Adds to data what all of it has: when it was made, what there was to say, and when it may be different. */
 void page_complete_json(struct page_job *job, json_t *json);
+/* Says again what there was to say when numbers were read for this list. */
+void page_job_repeat(struct page_job *job);
 /* Returns what there was to say until now; nothing is kept after it. */
 const struct act_strv *page_job_said(struct page_job *job);
 

@@ -1,50 +1,43 @@
 #include "cli/page/made.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/page/job.h"
+#include "cli/page/maker.h"
 #include "cli/page/page.h"
 #include "codec/json.h"
 #include "engine/engine.h"
-#include "proc/pidfd.h"
-#include "proc/proc.h"
 
 enum {
     KEPT = 16,
     MAKERS = 2,
     PAGE_BYTES = 8 << 20,
     ALL_BYTES = 16 << 20, /* of those that are kept; what was used longest ago goes */
-    SAID_BYTES = 64 << 10,
-    MAKING_MS = 300000, /* then it is given up */
-    PATIENCE_MS = 2000, /* of a visit */
-    SOON_S = 2,         /* when to ask again for a page that is being made */
-    SOON_MS = 500,      /* the same for data, of which a reader waits */
-    RESTS = 4,          /* times as long as it took to make it, a page is good at least */
-    OLD_MS = 60000,     /* of a page that does not change, or that could not be made */
+    MAKING_MS = 300000,   /* then it is given up */
+    PATIENCE_MS = 2000,   /* of a visit */
+    SOON_S = 2,           /* when to ask again for a page that is being made */
+    SOON_MS = 500,        /* the same for data, of which a reader waits */
+    RESTS = 4,            /* times as long as it took to make it, a page is good at least */
+    OLD_MS = 60000,       /* of a page that does not change, or that could not be made */
     FAILED_S = 5,
-    LOOK_MS = 50, /* between looks at a process whose end the kernel does not report */
+    AGAIN_S = 10, /* until what nobody waits for is tried again after its first failure: then twice as long each time */
+    DOUBLINGS = 6,
+    NEWS_BYTES = 500, /* of each */
+    NEWS = 8,
 };
 
 enum state { UNUSED, WAITING, MAKING, MADE };
-
-struct stream {
-    struct page *page;
-    int fd; /* -1: it has ended */
-    size_t max;
-    struct act_buf text;
-};
 
 struct page {
     struct made *all;
     enum state state;
     struct act_strv words;
     enum made_form form;
+    bool gathers;              /* it says what is new */
     struct web_visit **visits; /* for it */
     size_t n_visits;
     int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
@@ -52,9 +45,8 @@ struct page {
     struct web_body *body; /* as it was made last; NULL: never */
     size_t n_body;         /* its bytes */
     /* While it is being made: */
-    pid_t pid;
-    int end_fd;
-    struct stream out, err;
+    struct maker maker;
+    struct act_buf out;   /* what that has printed */
     const char *given_up; /* why */
 };
 
@@ -63,7 +55,10 @@ struct made {
     char *policy;
     size_t n_makers;
     struct page v[KEPT];
-    struct page behind; /* what no visit waits for */
+    struct page behind;   /* what no visit waits for, */
+    struct act_strv news; /* what it had to say, */
+    bool is_told;         /* and whether a page has said it; */
+    int failures;         /* how often it has failed in a row */
 };
 
 struct made *made_new(struct engine *engine)
@@ -84,7 +79,7 @@ struct made *made_new(struct engine *engine)
 static void made_send(struct web_visit *visit, enum made_form form, struct web_answer answer)
 {
     static const char *const types[] = {
-        [MADE_PAGE] = "text/html", [MADE_JSON] = "application/json", [MADE_FILE] = "text/plain", [MADE_NOTHING] = NULL};
+        [MADE_PAGE] = "text/html", [MADE_JSON] = "application/json", [MADE_FILE] = NULL, [MADE_NOTHING] = NULL};
 
     answer.type = types[form];
     answer.policy = form == MADE_PAGE ? answer.policy : NULL;
@@ -263,16 +258,16 @@ static bool made_take_page(struct page *p)
     int64_t refresh_s;
     size_t len;
 
-    if (!take_refresh(&p->out.text, &refresh_s, &len))
+    if (!take_refresh(&p->out, &refresh_s, &len))
         return false;
-    act_buf_add(&body, p->out.text.data + len, p->out.text.len - len);
+    act_buf_add(&body, p->out.data + len, p->out.len - len);
     made_keep_body(p, &body);
     p->status = 200;
     p->due_ms = due_ms(p, refresh_s);
     return true;
 }
 
-static int made_status_of(int exit_status)
+int made_status_of(int exit_status)
 {
     switch (exit_status) {
     case ACT_USAGE:
@@ -286,9 +281,9 @@ static int made_status_of(int exit_status)
     }
 }
 
-static void take_failure(struct page *p, int exit_status)
+static void take_failure(struct page *p, int exit_status, const char *why)
 {
-    const char *said = p->given_up ? p->given_up : p->err.text.len > 0 ? p->err.text.data : "it ended without a word";
+    const char *said = p->given_up ? p->given_up : why;
     struct act_buf body = {0};
 
     made_put_words(p->form, "This page cannot be shown", said, &body);
@@ -301,91 +296,94 @@ static void take_failure(struct page *p, int exit_status)
 
 static void make_waiting(struct made *made);
 
-static void made_end_stream(struct stream *s)
-{
-    if (s->fd < 0)
-        return;
-    engine_unwatch(s->page->all->engine, s->fd);
-    close(s->fd);
-    s->fd = -1;
-}
-
-static void kill_maker(const struct page *p)
-{
-    kill(-p->pid, SIGKILL); /* its own group, as long as it is our child that has not been waited for */
-}
-
 static void made_give_up(struct page *p, const char *why)
 {
     p->given_up = p->given_up ? p->given_up : why;
-    kill_maker(p);
+    maker_kill(&p->maker);
 }
 
 /* Returns false when nothing more is there. */
-static bool read_stream(struct stream *s)
+static bool made_read(struct page *p)
 {
     char chunk[65536];
-    ssize_t n = s->fd < 0 ? 0 : read(s->fd, chunk, sizeof(chunk));
+    ssize_t n = p->maker.out_fd < 0 ? 0 : read(p->maker.out_fd, chunk, sizeof(chunk));
 
     if (n == 0)
-        made_end_stream(s);
+        maker_close_out(&p->maker);
     if (n <= 0)
         return n < 0 && errno == EINTR;
-    size_t room = s->max - s->text.len;
-    act_buf_add(&s->text, chunk, (size_t)n < room ? (size_t)n : room);
-    if ((size_t)n > room && s == &s->page->out)
-        made_give_up(s->page, "it is larger than 8 MiB; 'a q' and 'a report' have no such limit");
+    size_t room = PAGE_BYTES - p->out.len;
+    act_buf_add(&p->out, chunk, (size_t)n < room ? (size_t)n : room);
+    if ((size_t)n > room)
+        made_give_up(p, "it is larger than 8 MiB; 'a q' and 'a report' have no such limit");
     return true;
 }
 
-static void stream_ready(void *stream)
+static void made_print_ready(void *page)
 {
-    read_stream(stream);
+    made_read(page);
 }
 
-static void release_maker(struct page *p)
+/* Ends the making of a page, which is there now, or is not. */
+static void made_finish(struct page *p)
 {
-    made_end_stream(&p->out);
-    made_end_stream(&p->err);
-    if (p->end_fd >= 0) {
-        engine_unwatch(p->all->engine, p->end_fd);
-        close(p->end_fd);
-    }
-    act_buf_release(&p->out.text);
-    act_buf_release(&p->err.text);
+    engine_forget(p->all->engine, p);
+    maker_release(&p->maker);
+    act_buf_release(&p->out);
     p->given_up = NULL;
+    p->state = MADE;
     p->all->n_makers -= p != &p->all->behind;
+    made_answer_all(p);
+}
+
+/* Takes what there was to say, a line each. What is said once is kept until a page has said it. */
+static void made_take_news(struct made *made, char *text)
+{
+    static const char prefix[] = "act: ";
+
+    if (!made->is_told && !*text)
+        return;
+    act_strv_release(&made->news);
+    made->is_told = false;
+    for (char *line; made->news.n < NEWS && (line = strsep(&text, "\n"));) {
+        line += act_starts_with(line, prefix) ? strlen(prefix) : 0;
+        if (*line)
+            act_strv_take(&made->news, act_one_line(line, strnlen(line, NEWS_BYTES)));
+    }
+}
+
+/* Ends what no visit waits for. */
+static void made_behind_ended(struct page *p)
+{
+    struct made *made = p->all;
+    int64_t refresh_s = 0, again_ms = AGAIN_S * 1000;
+    size_t len = 0;
+    bool is_good = !p->given_up && p->maker.status == 0 && take_refresh(&p->out, &refresh_s, &len);
+    ACT_AUTOFREE char *text = act_strdup(is_good             ? p->out.data + len
+                                         : p->given_up       ? p->given_up
+                                         : p->maker.said.len ? p->maker.said.data
+                                                             : "numbers of runs were not read");
+
+    made_take_news(made, text);
+    made->failures = is_good ? 0 : made->failures + 1;
+    for (int i = 1; i < made->failures && i <= DOUBLINGS; i++)
+        again_ms *= 2;
+    p->due_ms = is_good ? due_ms(p, refresh_s) : act_now_monotonic_ms() + again_ms;
 }
 
 static void maker_ended(void *arg)
 {
     struct page *p = arg;
-    int status = 0;
+    const struct maker *m = &p->maker;
 
-    if (!proc_pidfd_wait(p->end_fd, 0))
-        return;
-    for (int i = 0; i < PAGE_BYTES / 4096 && read_stream(&p->out); i++)
+    for (int i = 0; i < PAGE_BYTES / 4096 && made_read(p); i++)
         ;
-    for (int i = 0; i < SAID_BYTES / 64 && read_stream(&p->err); i++)
-        ;
-    kill_maker(p); /* what it started and left behind */
-    waitpid(p->pid, &status, 0);
-    bool ok = !p->given_up && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!ok || !made_take_page(p))
-        take_failure(p, WIFEXITED(status) ? WEXITSTATUS(status) : ACT_FAIL);
-    p->state = MADE;
-    release_maker(p);
-    made_answer_all(p);
+    if (p == &p->all->behind)
+        made_behind_ended(p);
+    else if (p->given_up || m->status != 0 || !made_take_page(p))
+        take_failure(p, maker_exit_status(m), m->said.len > 0 ? m->said.data : "it ended without a word");
+    made_finish(p);
     make_waiting(p->all);
-}
-
-static void look_for_end(void *arg)
-{
-    struct page *p = arg;
-
-    maker_ended(p);
-    if (p->state == MAKING)
-        engine_timer(p->all->engine, LOOK_MS, look_for_end, p);
 }
 
 static void took_too_long(void *arg)
@@ -393,76 +391,36 @@ static void took_too_long(void *arg)
     made_give_up(arg, "it took more than five minutes to make, and was given up");
 }
 
-static int open_stream(struct stream *s, struct page *page, size_t max, struct act_error *err)
+/* Adds what is new to the words of the process that says it. */
+static void made_tell_news(struct made *made, struct act_strv *words)
 {
-    int fds[2];
-
-    *s = (struct stream){.page = page, .fd = -1, .max = max};
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return act_error_errno(err, errno, "cannot make a pipe");
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    s->fd = fds[0];
-    return fds[1];
-}
-
-static int start_maker(struct page *p, struct act_error *err)
-{
-    static char self[] = "/proc/self/exe", verb[] = "__page", quiet[] = "--quiet";
-    ACT_AUTO(act_strv) words = {0};
-    int out = open_stream(&p->out, p, PAGE_BYTES, err), said = open_stream(&p->err, p, SAID_BYTES, err);
-
-    act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
-    act_strv_copy(&words, p->words.v, p->words.n);
-    int rc =
-        out < 0 || said < 0
-            ? -ACT_FAIL
-            : proc_start(
-                  &(struct proc_start){.argv = words.v, .in_fd = -1, .out_fd = out, .err_fd = said, .own_group = true},
-                  &p->pid, err);
-    if (out >= 0)
-        close(out);
-    if (said >= 0)
-        close(said);
-    return rc;
-}
-
-/* Watches a process: its output is read as it comes, and its end is a descriptor's. */
-static bool watch_maker(struct page *p)
-{
-    struct engine *engine = p->all->engine;
-
-    p->end_fd = proc_pidfd_open(p->pid);
-    if (p->end_fd < 0 || !engine_watch(engine, p->out.fd, false, stream_ready, &p->out) ||
-        !engine_watch(engine, p->err.fd, false, stream_ready, &p->err))
-        return false;
-    if (proc_pidfd_is_pollable(p->end_fd))
-        return engine_watch(engine, p->end_fd, false, maker_ended, p);
-    engine_timer(engine, LOOK_MS, look_for_end, p);
-    return true;
+    for (size_t i = 0; i < made->news.n; i++)
+        act_strv_pushf(words, PAGE_HEARD "=%s", made->news.v[i]);
+    made->is_told = true;
 }
 
 static void made_make(struct page *p)
 {
+    struct engine *engine = p->all->engine;
+    ACT_AUTO(act_strv) words = {0};
     struct act_error err = {0};
 
-    p->end_fd = -1;
     p->begun_ms = act_now_monotonic_ms();
     p->all->n_makers += p != &p->all->behind;
-    if (start_maker(p, &err) == 0) {
-        p->state = MAKING;
-        engine_timer(p->all->engine, MAKING_MS, took_too_long, p);
-        if (watch_maker(p))
-            return;
-        kill_maker(p);
-        waitpid(p->pid, NULL, 0);
-        act_error_set(&err, ACT_FAIL, "its process cannot be watched");
+    p->maker = (struct maker){.engine = engine, .ended = maker_ended, .arg = p};
+    act_strv_copy(&words, p->words.v, p->words.n);
+    if (p->gathers)
+        made_tell_news(p->all, &words);
+    int rc = maker_start(&p->maker, &words, &err);
+    if (rc == 0 && !engine_watch(engine, p->maker.out_fd, false, made_print_ready, p))
+        rc = act_error_set(&err, ACT_FAIL, "its process cannot be watched");
+    if (rc < 0) {
+        take_failure(p, ACT_FAIL, act_error_text(&err));
+        made_finish(p);
+        return;
     }
-    act_buf_release(&p->err.text);
-    act_buf_adds(&p->err.text, act_error_text(&err));
-    take_failure(p, ACT_FAIL);
-    p->state = MADE;
-    release_maker(p);
-    made_answer_all(p);
+    p->state = MAKING;
+    engine_timer(engine, MAKING_MS, took_too_long, p);
 }
 
 /* Makes the pages that wait, the longest first, as long as there is room. */
@@ -506,6 +464,7 @@ static struct page *find_page(struct made *made, const struct made_wish *wish)
     release_page(place);
     act_strv_copy(&place->words, wish->words->v, wish->words->n);
     place->form = wish->form;
+    place->gathers = wish->gathers;
     return place;
 }
 
@@ -542,8 +501,8 @@ void made_want(struct made *made, const struct act_strv *words)
 {
     struct page *p = &made->behind;
 
-    if (p->state == MAKING ||
-        (p->state == MADE && p->due_ms > act_now_monotonic_ms() && made_same_words(&p->words, words)))
+    bool is_due = p->due_ms <= act_now_monotonic_ms() || (made->failures == 0 && !made_same_words(&p->words, words));
+    if (p->state == MAKING || (p->state == MADE && !is_due))
         return;
     release_page(p);
     p->form = MADE_NOTHING;
@@ -553,11 +512,9 @@ void made_want(struct made *made, const struct act_strv *words)
 
 static void made_end(struct page *p)
 {
-    if (p->state == MAKING) {
-        kill_maker(p);
-        waitpid(p->pid, NULL, 0);
-        release_maker(p);
-    }
+    if (p->state == MAKING)
+        maker_release(&p->maker);
+    act_buf_release(&p->out);
     engine_forget(p->all->engine, p);
     release_page(p);
 }
@@ -569,6 +526,7 @@ void made_free(struct made *made)
     for (size_t i = 0; i < KEPT; i++)
         made_end(&made->v[i]);
     made_end(&made->behind);
+    act_strv_release(&made->news);
     free(made->policy);
     free(made);
 }

@@ -8,6 +8,8 @@
 #ifndef ACT_CLI_PAGE_MADE_H
 #define ACT_CLI_PAGE_MADE_H
 
+#include <stdbool.h>
+
 #include "base/text.h"
 #include "web/web.h"
 
@@ -21,19 +23,24 @@ void made_free(struct made *made);
 enum made_form {
     MADE_PAGE,    /* HTML */
     MADE_JSON,    /* data, for a program */
-    MADE_FILE,    /* the bytes of a file, to be kept: plain text to whoever shows it */
+    MADE_FILE,    /* a file, which is not kept here: download.h gives it */
     MADE_NOTHING, /* only what it does matters */
 };
 struct made_wish {
     const struct act_strv *words; /* for "a __page" */
     enum made_form form;
+    bool gathers; /* it says what made_want() had to say */
 };
 /* Answers a visit with what "a __page" makes of the words. */
 void made_answer(struct made *made, const struct made_wish *wish, struct web_visit *visit);
 
 /* Has "a __page" do something that no visit waits for, unless it was done a while ago. It keeps nobody from being
- * answered. */
+ * answered. What it has to say goes, as words PAGE_HEARD, to the next that is made with gathers. When it fails it is
+ * done again after a while, which becomes longer. */
 void made_want(struct made *made, const struct act_strv *words);
+
+/* Returns the status of an answer for a process that has failed with an exit status. */
+int made_status_of(int exit_status);
 
 /* The answer that is given instead. */
 struct made_words {

@@ -22,20 +22,16 @@ int page_make_table(struct page_job *job, struct act_error *err)
 {
     struct cli *cli = job->cli;
     struct page_filter filter = {.cluster = cli->options.cluster, .tags = &cli->options.tags};
-    struct flow_table table = {.cluster = cli->options.cluster, .max = DEFAULT_MAX};
+    int64_t max = DEFAULT_MAX;
     ACT_AUTOFREE char *query = page_asked_query(job);
     CODEC_AUTOJSON json_t *data = NULL;
     ACT_AUTO(flow_runs) runs = {0};
 
-    int rc = page_asked_labels(job, &table.labels, err);
-    if (rc == 0)
-        rc = page_asked_number(job, "max", 0, INT32_MAX, &table.max, err);
-    filter.name = cli->options.name;
-    if (rc == 0)
-        rc = flow_list_runs(&cli->flow, &table, &runs, err);
+    int rc = page_asked_number(job, "max", 0, INT32_MAX, &max, err);
     job->refresh_s = PAGE_REFRESH_S;
-    if (rc == 0 && table.max == DEFAULT_MAX)
-        rc = api_table_json(job, &runs, &data, err);
+    if (rc == 0)
+        rc = api_newest(job, max, max == DEFAULT_MAX, &runs, &data, err);
+    filter.name = cli->options.name;
     if (rc < 0)
         return rc;
     if (data)

@@ -22,6 +22,8 @@ struct page_row {
     struct flow_run run;
     json_t *note; /* as of flow_read_notes(); may be NULL */
     size_t at;    /* in the list as it was */
+    size_t group; /* of groups.h; 0: none */
+    bool is_line; /* it is shown; else only something is said of it */
 };
 struct page_rows {
     struct page_row *v;

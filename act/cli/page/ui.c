@@ -7,7 +7,9 @@
 #include "base/file.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "cli/command/signal.h"
+#include "cli/page/download.h"
 #include "cli/page/job.h"
 #include "cli/page/made.h"
 #include "cli/page/options.h"
@@ -29,6 +31,7 @@ struct ui {
     struct engine *engine;
     struct web *web;
     struct made *made;
+    struct downloads *downloads;
     struct act_strv gather; /* the words of the process that reads the numbers of the list asked for last */
     bool will_gather;
     bool stop;
@@ -120,6 +123,15 @@ static struct made_words cmd_ui_refusal(const struct page_route *route, const ch
     return (struct made_words){0};
 }
 
+/* Gives a file under its name without folders. */
+static void cmd_ui_download(struct ui *ui, const struct act_strv *words, const char *query, struct web_visit *visit)
+{
+    ACT_AUTOFREE char *log = web_param(query, "name", 0), *output = web_param(query, "output", 0);
+    const char *path = output ? output : log ? log : "";
+
+    downloads_answer(ui->downloads, words, act_path_basename(path), visit);
+}
+
 static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
     const struct page_route *route = cmd_ui_route(path);
@@ -133,7 +145,11 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
         made_say(visit, &refusal, policy);
         return;
     }
-    made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form}, visit);
+    if (route->form == MADE_FILE) {
+        cmd_ui_download(ui, &words, query, visit);
+        return;
+    }
+    made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form, .gathers = route->gathers}, visit);
     if (route->gathers)
         cmd_ui_gather_soon(ui, query);
 }
@@ -254,6 +270,7 @@ int cmd_ui(struct cli *cli, struct act_error *err)
         return rc;
     ui.engine = engine_new(NULL);
     ui.made = made_new(ui.engine);
+    ui.downloads = downloads_new(ui.engine);
     rc =
         web_open(&(struct web_options){.engine = ui.engine,
                                        .port = CLI_OPTIONS(cli, page)->port > 0 ? (int)CLI_OPTIONS(cli, page)->port : 0,
@@ -264,6 +281,7 @@ int cmd_ui(struct cli *cli, struct act_error *err)
         rc = cmd_ui_serve(cli, &ui, err);
     web_close(ui.web);
     made_free(ui.made);
+    downloads_free(ui.downloads);
     engine_forget(ui.engine, &ui);
     engine_free(ui.engine);
     act_strv_release(&ui.gather);

@@ -8,6 +8,7 @@
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
  *   piece.c     a piece of a log
+ *   whole.c     whole files, for whoever keeps them
  *   notes.c     what the ledger keeps of the numbers of runs
  *   files.c     the files that a run has written, where they are
  *   diff.c      in what two runs differ
@@ -89,7 +90,8 @@ struct flow_report {
     struct flow_file *outputs; /* what was written into its mapped folders while it ran: "output/model.pt", the biggest
                                   ones first */
     size_t n_outputs, n_all_outputs;
-    uint64_t output_bytes; /* of all */
+    uint64_t output_bytes;  /* of all */
+    struct act_strv beyond; /* the names of folders that it wrote to and only its nodes reach */
 };
 
 /* Reports on run, which must live as long as out. rank: whose numbers are shown; -1: those of the first rank that has
@@ -153,7 +155,7 @@ bool flow_is_unseen(const struct flow_run *run, const json_t *note);
 /* Writes down the numbers of a run that were read for another reason. They are sorted. */
 void flow_note_numbers(struct flow *flow, const struct flow_run *run, struct numbers *numbers);
 /* Looks at the logs of runs that have changed since they were last looked at, the first ones first, until that has
- * taken time_ms. *out_more: others are left. */
+ * taken time_ms. *out_more: others are left. What cannot be written down ends it. */
 int flow_gather_notes(struct flow *flow, struct flow_runs *runs, int64_t time_ms, bool *out_more,
                       struct act_error *err) ACT_NODISCARD;
 
@@ -176,6 +178,24 @@ struct flow_piece {
 int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
                     struct flow_piece *out, struct act_error *err) ACT_NODISCARD;
 void flow_piece_release(struct flow_piece *piece);
+
+/* ---- whole files */
+
+/* Gets a file: begin() is told its size in bytes first, then write() gets the bytes in order, perhaps on another
+ * thread. Below 0 from either ends it. If fewer bytes come, the file is not whole, and what is returned says why. */
+struct flow_file_sink {
+    int (*begin)(void *arg, uint64_t size, struct act_error *err);
+    int (*write)(void *arg, const void *data, size_t len, struct act_error *err);
+    void *arg;
+};
+/* Reads a log of a run, or another file among them, as long as it is now; where it cannot be read any more, the copy.
+ * No such log: -ACT_NOT_FOUND. */
+int flow_read_log(struct flow *flow, const struct flow_run *run, const char *name, const struct flow_file_sink *sink,
+                  struct act_error *err) ACT_NODISCARD;
+/* Reads a file that a run has written into a mapped folder: "output/model.pt". -ACT_NOT_FOUND: there is none, or it is
+ * not the run's. */
+int flow_read_output(struct flow *flow, const struct flow_run *run, const char *path, const struct flow_file_sink *sink,
+                     struct act_error *err) ACT_NODISCARD;
 
 /* ---- event files of TensorBoard: *bytes grows by what was copied. Copies that are there already get what they lack. A
  * file that cannot be copied does not stop the others; the first error is returned. */

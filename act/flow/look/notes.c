@@ -108,27 +108,30 @@ int flow_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, js
     return rc;
 }
 
-/* Sets members of the note of a run, and takes the reference. Nobody waits for it: a ledger that cannot be written is
- * no reason to show less. */
-static void notes_set(struct flow *flow, const struct flow_run *run, json_t *members)
+/* Sets members of the note of a run, and takes the reference. */
+static int notes_set(struct flow *flow, const struct flow_run *run, json_t *members, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *note = NULL;
+    CODEC_AUTOJSON json_t *note = NULL, *more = members;
     struct ledger *ledger;
-    struct act_error ignored;
+    int rc = flow_ledger(flow, &ledger, err);
 
-    if (flow_ledger(flow, &ledger, &ignored) == 0 && flow_read_notes(flow, run, 1, &note, &ignored) == 0) {
-        note = note ? note : json_object();
-        json_object_update(note, members);
-        ACT_AUTOFREE char *text = json_dumps(note, JSON_COMPACT | JSON_REAL_PRECISION(7));
-        (void)!ledger_set_notes(ledger, &(struct ledger_note){run->row.id, text}, 1, &ignored);
-    }
-    json_decref(members);
+    if (rc == 0)
+        rc = flow_read_notes(flow, run, 1, &note, err);
+    if (rc < 0)
+        return rc;
+    note = note ? note : json_object();
+    json_object_update(note, more);
+    ACT_AUTOFREE char *text = json_dumps(note, JSON_COMPACT | JSON_REAL_PRECISION(7));
+    return ledger_set_notes(ledger, &(struct ledger_note){run->row.id, text}, 1, err);
 }
 
+/* Nobody waits for it: a ledger that cannot be written is no reason to show less. */
 void flow_note_numbers(struct flow *flow, const struct flow_run *run, struct numbers *numbers)
 {
+    struct act_error ignored;
+
     if (numbers_count(numbers) > 0)
-        notes_set(flow, run, json_pack("{s:o}", "numbers", notes_numbers_json(numbers)));
+        (void)!notes_set(flow, run, json_pack("{s:o}", "numbers", notes_numbers_json(numbers)), &ignored);
 }
 
 /* ---- looking at a run */
@@ -254,6 +257,14 @@ static bool notes_is_old(const struct flow_run *run, const json_t *note)
     return !is_settled && age_s > LIVE_S;
 }
 
+/* Looks at a run, and writes down what there is. */
+static int notes_keep(struct flow *flow, const struct flow_run *run, struct act_error *err)
+{
+    int rc = notes_set(flow, run, notes_look(flow, run), err);
+
+    return rc < 0 ? act_error_prefix(err, "the numbers of runs cannot be kept for this list") : 0;
+}
+
 int flow_gather_notes(struct flow *flow, struct flow_runs *runs, int64_t time_ms, bool *out_more, struct act_error *err)
 {
     ACT_AUTOFREE json_t **notes = act_calloc(runs->n + 1, sizeof(json_t *));
@@ -270,7 +281,7 @@ int flow_gather_notes(struct flow *flow, struct flow_runs *runs, int64_t time_ms
         struct flow_runs one = {.v = &runs->v[i], .n = 1};
         rc = flow_load_specs(flow, &one, err);
         if (rc == 0)
-            notes_set(flow, &runs->v[i], notes_look(flow, &runs->v[i]));
+            rc = notes_keep(flow, &runs->v[i], err);
     }
     return rc;
 }

@@ -49,7 +49,7 @@ static int look_into(struct flow *project, const struct run_folder *f, struct se
     return rc;
 }
 
-static bool is_written_to(const struct run_folder *f)
+bool flow_is_written_to(const struct run_folder *f)
 {
     return f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_UPLOAD;
 }
@@ -61,7 +61,7 @@ static bool is_in_another(const struct run_spec *spec, size_t at)
 
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *other = &spec->folders[i];
-        if (i != at && is_written_to(other) && strcmp(f->store, other->store) == 0 &&
+        if (i != at && flow_is_written_to(other) && strcmp(f->store, other->store) == 0 &&
             act_path_is_within(f->path, other->path) && (i < at || strcmp(f->path, other->path) != 0))
             return true;
     }
@@ -78,7 +78,9 @@ static void look_into_all(struct flow *project, struct flow_report *out)
         const struct run_folder *f = &run->spec.folders[i];
         s.folder = f->name;
         s.left = LOOKED_AT;
-        if (is_written_to(f) && !is_in_another(&run->spec, i) && look_into(project, f, &s, &err) < 0)
+        if (flow_is_written_to(f) && flow_is_of_nodes(f))
+            act_strv_push(&out->beyond, f->name);
+        if (flow_is_written_to(f) && !is_in_another(&run->spec, i) && look_into(project, f, &s, &err) < 0)
             act_warn("not all that '%s' wrote into '%s' is known: %s", run->row.id, f->name, act_error_text(&err));
     }
 }
@@ -103,7 +105,7 @@ static void keep_biggest(struct flow_report *out)
 static bool writes_anything(const struct run_spec *spec)
 {
     for (size_t i = 0; i < spec->n_folders; i++)
-        if (is_written_to(&spec->folders[i]))
+        if (flow_is_written_to(&spec->folders[i]))
             return true;
     return false;
 }

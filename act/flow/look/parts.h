@@ -82,6 +82,8 @@ int flow_visit_events(struct flow *flow, const struct flow_run *run, const struc
 void flow_add_events(struct flow *flow, const struct flow_run *run, struct numbers *numbers);
 /* Lists what the run wrote. A store that cannot be asked is a warning. */
 void flow_list_outputs(struct flow *flow, struct flow_report *out);
+/* Tells whether a run writes into the folder. */
+bool flow_is_written_to(const struct run_folder *f);
 /* Lists the settings of a run beside those of another one (NULL: none). */
 void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out);
 /* Lists what a run ran with, by name, beside that of another one; with that (not NULL) without what is not known of one

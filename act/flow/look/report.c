@@ -306,6 +306,7 @@ void flow_report_release(struct flow_report *report)
     for (size_t i = 0; i < report->n_outputs; i++)
         free(report->outputs[i].name);
     free(report->outputs);
+    act_strv_release(&report->beyond);
     free(report->attempts);
     free(report->compared);
     numbers_free(report->numbers);

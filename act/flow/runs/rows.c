@@ -92,13 +92,18 @@ struct flow_run *flow_rows_find(const struct flow_rows *rows, const char *id)
 /* ---- their specifications */
 
 /* A damaged row is one row. */
+static void rows_warn_damaged(const struct flow_run *run, const struct act_error *err)
+{
+    act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
+             act_error_text(err));
+}
+
 static void rows_load_spec(struct flow_run *run, bool quiet)
 {
     struct act_error err;
 
     if (flow_load_spec(run, &err) < 0 && !quiet)
-        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
-                 act_error_text(&err));
+        rows_warn_damaged(run, &err);
 }
 
 /* Fills in the specifications that rows lack. */
@@ -154,20 +159,42 @@ int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error 
     return rows_load_specs(flow, &(struct flow_table){.with_spec = true}, false, runs->v, runs->n, err);
 }
 
-int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg, struct act_error *err)
+/* Reads of a specification what lists show. A damaged one is said, and none. */
+static void rows_load_brief(struct flow_run *run)
+{
+    ACT_AUTOFREE char *text = run->row.spec ? codec_json_only(run->row.spec, run_brief_members) : NULL;
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct act_error err;
+
+    if (!text) /* only its platform knows it, and what that said stays */
+        return;
+    run_spec_release(&run->spec);
+    run->spec = (struct run_spec){0};
+    if (codec_json_parse(text, strlen(text), run->row.id, &json, &err) == 0 &&
+        run_brief_from_json(json, &run->spec, &err) == 0)
+        return;
+    run_spec_release(&run->spec);
+    run->spec = (struct run_spec){0};
+    rows_warn_damaged(run, &err);
+}
+
+int flow_each_brief(struct flow *flow, struct flow_runs *runs, flow_brief_visit *each, void *arg, struct act_error *err)
 {
     enum { FEW = 64 };
-    const struct flow_table all = {.with_spec = true, .without_config = true};
     int rc = 0;
 
     for (size_t at = 0; at < runs->n && rc == 0; at += FEW) {
         struct flow_run *few = &runs->v[at];
         size_t n = runs->n - at < FEW ? runs->n - at : FEW;
+        struct ledger_run *rows[FEW];
         bool had[FEW];
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+            rows[i] = &few[i].row;
             had[i] = few[i].row.spec != NULL;
-        rc = rows_load_specs(flow, &all, false, few, n, err);
+        }
+        rc = rows_fill_specs(flow, rows, n, err);
         for (size_t i = 0; i < n && rc == 0; i++) {
+            rows_load_brief(&few[i]);
             rc = each(arg, &few[i], err);
             if (!had[i])
                 flow_drop_spec(&few[i]);
@@ -293,7 +320,10 @@ static int rows_give_row(struct rows_pass *p, struct ledger_run *row, struct act
         return rc;
     if (asked)
         return rows_give(p, asked, asked, err);
-    flow_status_of_row(&run.row, &run.status);
+    run.status.state = run_state_from_name(run.row.state);
+    run.is_brief = p->rows->table.without_status && run_state_is_final(run.status.state);
+    if (!run.is_brief)
+        flow_status_of_row(&run.row, &run.status);
     return rows_give(p, &run, NULL, err);
 }
 

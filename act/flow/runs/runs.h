@@ -91,10 +91,12 @@ struct flow_table {
     const char *state;         /* "Running", ...; NULL: all */
     struct flow_labels labels; /* only runs of this name, with all these tags */
     int64_t max;               /* 0: all */
+    int64_t recent;            /* of the runs that a service lists, with max 0: so many are asked for; 0: all */
     bool own;                  /* only those of the ledger that are surely the user's */
     bool active;               /* only those that have not ended */
     bool with_spec;            /* fill in all specifications; else only those of job files */
     bool without_config;       /* without the configurations in them, which are most of their text */
+    bool without_status;       /* of runs that have ended, only their state, until flow_load_status() */
     bool as_known;             /* do not ask the platforms */
 };
 /* Lists the runs of the ledger, newest first, the active ones refreshed from their platforms (many per call). In a
@@ -119,15 +121,17 @@ int flow_rows_each(struct flow_rows *rows, flow_rows_visit *each, void *arg, str
                    struct act_error *err) ACT_NODISCARD;
 /* Closes the list; rows may be NULL. */
 void flow_rows_close(struct flow_rows *rows);
-/* Is told of a run with its specification, but for the configuration in it; it is gone when this returns. Below 0 ends
- * the visits. */
-typedef int flow_spec_visit(void *arg, struct flow_run *run, struct act_error *err);
+/* Is told of a run with what run_brief_from_json() reads of its specification, which is gone when this returns. Below 0
+ * ends the visits. */
+typedef int flow_brief_visit(void *arg, struct flow_run *run, struct act_error *err);
 /* Calls each for every run of a list that has no specifications, which are read as they are needed: those of 100,000
  * runs would be gigabytes. Returns what each did, or why the ledger cannot be read. */
-int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg,
-                   struct act_error *err) ACT_NODISCARD;
+int flow_each_brief(struct flow *flow, struct flow_runs *runs, flow_brief_visit *each, void *arg,
+                    struct act_error *err) ACT_NODISCARD;
 /* Fills in the specifications of runs that flow_list_runs() has listed without. */
 int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error *err) ACT_NODISCARD;
+/* Fills in the status of a run that a list has without. */
+void flow_load_status(struct flow_run *run);
 /* Adds to the ledger the runs of the command line's or this project's cluster that it lacks, as after it was lost. The
  * runs that a service lists itself are not added: every table shows them anyway. */
 int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;

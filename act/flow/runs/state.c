@@ -212,6 +212,13 @@ int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *er
     return flow_store_changes(flow, run, 1, err);
 }
 
+void flow_load_status(struct flow_run *run)
+{
+    if (run->is_brief)
+        flow_status_of_row(&run->row, &run->status);
+    run->is_brief = false;
+}
+
 int flow_load_spec(struct flow_run *run, struct act_error *err)
 {
     if (!run->row.spec) /* one that only its platform knows */

@@ -219,6 +219,7 @@ static void add_recent(struct flow_rows *rows)
     const struct flow_table *table = &rows->table;
     struct config_request request = {.cluster = table->cluster};
     enum run_state state = run_state_from_name(table->state);
+    const int64_t most = table->max ? table->max : table->recent;
     ACT_AUTO(platform_runs) recent = {0};
     struct platform *platform;
     ACT_AUTO(config) config = {0};
@@ -231,7 +232,7 @@ static void add_recent(struct flow_rows *rows)
         int rc = flow_platform_named(rows->flow, table->cluster, &platform, &err);
         if (rc == 0)
             rc = platform_recent(platform, table->state ? &state : NULL,
-                                 flow_table_is_labelled(table) ? 0 : (size_t)table->max, &recent, &err);
+                                 flow_table_is_labelled(table) ? 0 : (size_t)most, &recent, &err);
         if (rc < 0)
             act_warn("only runs of this machine are shown: %s", act_error_text(&err));
         merge_recent(rows, &recent, &config);

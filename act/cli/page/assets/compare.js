@@ -229,9 +229,11 @@ class Leaders {
     this.element = make("div");
   }
 
-  set(rows, keys, runs) {
+  /* better: by each of the keys which value is best. */
+  set(rows, keys, runs, better) {
     this.rows = rows;
     this.keys = keys;
+    this.better = better;
     this.runs = runs;
     this.draw();
   }
@@ -239,7 +241,7 @@ class Leaders {
   draw() {
     const key = this.keys.includes(chosen.get("by")) ? chosen.get("by") : this.keys[0];
     if (!key) return;
-    const isHigh = chosen.get("best", isHighBest(key) ? "high" : "low") === "high",
+    const isHigh = chosen.get("best", this.better[key] ?? "low") === "high",
       sign = isHigh ? -1 : 1;
     const ranked = this.rows
       .filter((r) => typeof r.last?.[key] === "number")
@@ -327,6 +329,11 @@ class Leaders {
   }
 }
 
+/* A sweep by its name; one of a single run has none. */
+function sweepTitle(id, groups) {
+  return groupTitle(groups.find((g) => g.name === id) ?? {name: id}, "sweep");
+}
+
 /* ---- the page */
 
 class ComparePage {
@@ -334,7 +341,7 @@ class ComparePage {
     this.asked = given("id", "tag", "cluster");
     this.live = new Live(
       main,
-      () => `api/runs?${query([...this.asked, ["max", 500]])}`,
+      () => `api/runs?${query([...this.asked, ...this.grouped(), ["max", 500]])}`,
       (answer) => this.take(answer),
       () => this.children(),
     );
@@ -345,6 +352,12 @@ class ComparePage {
     this.said = make("div");
     this.heading = make("h1", {text: "Compare"});
     this.version = 2; /* of the numbers; stands for how many points there are, which is not known */
+  }
+
+  /* Runs of a sweep are asked for as its group, which has its name. */
+  grouped() {
+    const ids = given("tag").flatMap(([, t]) => (t.startsWith("sweep=") ? [t.slice(6)] : []));
+    return ids.length ? [["group", "sweep"], ...ids.map((id) => ["open", id])] : [];
   }
 
   /* Of a sweep the best comes first. */
@@ -370,14 +383,14 @@ class ComparePage {
     document.title = `${countText(runs.length, "run")} compared`;
     this.heading.textContent =
       given("tag")
-        .map(([, t]) => (t.startsWith("sweep=") ? sweepTitle(t.slice(6), rows) : t))
+        .map(([, t]) => (t.startsWith("sweep=") ? sweepTitle(t.slice(6), answer.groups ?? []) : t))
         .join(", ") || countText(runs.length, "run");
     this.said.replaceChildren(...[notes(answer.said)].filter(Boolean));
     const stamp = JSON.stringify(rows.map((r) => [r.id, r.last]));
     if (this.stamp !== stamp) {
       this.stamp = stamp;
       this.version++;
-      this.leaders.set(rows, answer.keys ?? [], runs);
+      this.leaders.set(rows, answer.keys ?? [], runs, answer.better ?? {});
     }
     const keys = (answer.keys ?? []).map((name) => ({name, points: this.version}));
     this.curves.set(keys, runs);

@@ -80,20 +80,11 @@ function countText(n, one, many = `${one}s`) {
   return `${WHOLE.format(n)} ${n === 1 ? one : many}`;
 }
 
+function base64Bytes(text) {
+  return Uint8Array.from(atob(text ?? ""), (c) => c.charCodeAt(0));
+}
+
 /* A text of JSON, which is {base64} of one that is not UTF-8. */
 function plainText(text) {
-  if (typeof text === "string") return text;
-  return new TextDecoder().decode(Uint8Array.from(atob(text?.base64 ?? ""), (c) => c.charCodeAt(0)));
+  return typeof text === "string" ? text : new TextDecoder().decode(base64Bytes(text?.base64));
 }
-
-/* Numbers of which more is better; of all others, less. */
-const HIGH_BEST =
-  /^(acc|auc|bleu|f1|iou|map|mrr|psnr|(accuracy|precision|recall|reward|rouge|score|throughput)[a-z0-9]*)$/;
-
-function isHighBest(key) {
-  const name = key.toLowerCase();
-  return name.includes("per_s") || name.split(/[^a-z0-9]/).some((word) => HIGH_BEST.test(word));
-}
-
-/* Numbers that are set rather than found: none is best. */
-const SETTINGS = /(^|[^a-z])(lr|learning[-_ ]?rate)([^a-z]|$)/i;

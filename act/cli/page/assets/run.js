@@ -421,39 +421,59 @@ function settingsTable(title, values, isOpen) {
   );
 }
 
+/* The address of a file of a run; what is no UTF-8 is sent byte by byte. what: "name" of a log, or "output". */
+function fileLink(run, what, name) {
+  const bytes = typeof name === "string" ? new TextEncoder().encode(name) : base64Bytes(name.base64),
+    text = [...bytes].map((b) => `%${b.toString(16).padStart(2, "0")}`).join("");
+  return `api/file?${query([["id", run.id], ...given("cluster")])}&${what}=${text}`;
+}
+
+/* What it wrote where only its nodes can look. */
+function beyondNotes(run) {
+  return (run.outputs_beyond ?? []).map(({folder, command}) => [
+    make("p", {
+      class: "note",
+      text: `Its folder '${plainText(folder)}' is on a claim, which only nodes see. A run looks into it:`,
+    }),
+    copyable(command),
+  ]);
+}
+
 function filesTable(run) {
   const files = run.files ?? [],
-    outputs = run.outputs ?? [];
-  if (!files.length && !outputs.length) return null;
-  const row = (f, link) =>
-    make(
+    outputs = run.outputs ?? [],
+    beyond = beyondNotes(run);
+  if (!files.length && !outputs.length && !beyond.length) return null;
+  const row = (f, what) => {
+    const name = plainText(f.name);
+    return make(
       "tr",
       {},
-      make(
-        "td",
-        {},
-        link ? make("a", {href: link, download: f.name.split("/").pop(), text: f.name}) : plainText(f.name),
-      ),
+      make("td", {}, make("a", {href: fileLink(run, what, f.name), download: name.split("/").pop(), text: name})),
       make("td", {class: "n", text: bytesText(f.size)}),
     );
-  const address = (name) => `api/file?${query([["id", run.id], ...given("cluster"), ["name", name]])}`;
-  const file = (f) => row(f, typeof f.name === "string" ? address(f.name) : null);
-  const list = (rows, label) => table(["Name", "Size"], rows, {numbers: [1], label});
+  };
+  const list = (those, what, label) =>
+    table(
+      ["Name", "Size"],
+      those.map((f) => row(f, what)),
+      {numbers: [1], label},
+    );
   return section(
     "Files",
     outputs.length
       ? [
-          list(
-            outputs.map((f) => row(f)),
-            "files that it wrote",
-          ),
+          list(outputs, "output", "files that it wrote"),
           make("p", {
             class: "note",
-            text: `${countText(run.outputs_total, "file")}, ${bytesText(run.outputs_bytes)} written while it ran.`,
+            text:
+              `${countText(run.outputs_total, "file")}, ${bytesText(run.outputs_bytes)} written while it ran.` +
+              (run.outputs_total > outputs.length ? ` The biggest ${outputs.length} are shown.` : ""),
           }),
         ]
       : "",
-    files.length ? fold(countText(files.length, "log"), files.length <= 8, list(files.map(file), "logs")) : "",
+    beyond,
+    files.length ? fold(countText(files.length, "log"), files.length <= 8, list(files, "name", "logs")) : "",
   );
 }
 
@@ -520,7 +540,7 @@ class RunPage {
   take(answer) {
     const {run: row, why: explained, attempts: tries, now, said, ...more} = answer;
     const run = {...more, ...row, explained, tries},
-      {files, outputs, environment, spec, keys, ...head} = run;
+      {files, outputs, outputs_beyond, environment, spec, keys, ...head} = run;
     document.title = nameOf(run);
     this.id = run.id;
     this.heading.textContent = nameOf(run);
@@ -534,7 +554,7 @@ class RunPage {
     ]);
     this.part("ranks", run.ranks, () => ranksStrip(run, this.log));
     this.part("events", run.events, () => eventsTable(run));
-    this.part("rest", [files, outputs, environment, spec], () => [
+    this.part("rest", [files, outputs, outputs_beyond, environment, spec], () => [
       filesTable(run),
       section(
         "What it ran with",

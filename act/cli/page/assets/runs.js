@@ -75,7 +75,7 @@ function runNameCell(run) {
   ];
 }
 
-/* ---- what is grouped and folded */
+/* ---- what is grouped and folded: the server makes the groups, as they may be larger than a page */
 
 const GROUPS = [
   ["", "No groups"],
@@ -83,47 +83,17 @@ const GROUPS = [
   ["day", "Day"],
 ];
 
-function groupOf(run, by) {
-  if (by === "day") return dayText(unixOf(run.created));
-  if (by.startsWith("tag:")) return run.tags?.[by.slice(4)] ?? "";
-  return run.sweep ?? run.tags?.sweep ?? "";
-}
-
-/* Groups rows where the first of each stands; those of a sweep are a line, others follow a heading. */
-function groupRuns(runs, by) {
-  const groups = new Map();
-  for (const run of runs) {
-    const name = groupOf(run, by),
-      key = by === "sweep" && name === "" ? run.id : name;
-    if (!groups.has(key)) groups.set(key, {name, runs: []});
-    groups.get(key).runs.push(run);
-  }
-  return [...groups.values()];
-}
-
-/* A sweep by its name, which its runs have before ".<number>", or by its id. */
-function sweepTitle(id, runs) {
-  const names = new Set(runs.map((r) => /^(.+)\.\d+$/.exec(r.name ?? "")?.[1]));
-  const [name] = names;
-  return `Sweep ${names.size === 1 && name && name !== `sweep-${id}` ? name : id}`;
-}
-
-/* The run whose last value of a number is best; null: there is none, as of what is a parameter. */
-function bestOf(runs, key) {
-  if (SETTINGS.test(key) || runs.some((r) => r.tags?.[key] !== undefined)) return null;
-  const known = runs.filter((r) => typeof r.last?.[key] === "number");
-  const sign = isHighBest(key) ? -1 : 1;
-  return known.sort((a, b) => sign * (a.last[key] - b.last[key]))[0] ?? null;
+/* A sweep by its name, or by its id; another group by what its runs share. */
+function groupTitle(group, by) {
+  return by === "sweep" ? `Sweep ${group.title || group.name}` : group.name || "without";
 }
 
 /* What runs have together: the GPUs of those that run, their cluster, the age of the youngest. */
-function groupCell(id, runs) {
-  const sum = runs.filter((r) => r.state === "Running").reduce((n, r) => n + (r.gpus ?? 0), 0);
-  const clusters = new Set(runs.map((r) => r.cluster)),
-    youngest = Math.max(...runs.map((r) => unixOf(r.created) ?? 0));
-  if (id === "gpus") return sum ? numberText(sum) : "";
-  if (id === "cluster") return clusters.size === 1 ? [...clusters][0] : "";
-  return youngest > 0 ? timeElement(youngest, durationText(Date.now() / 1000 - youngest)) : "";
+function groupCell(id, group) {
+  if (id === "gpus") return group.gpus ? numberText(group.gpus) : "";
+  if (id === "cluster") return group.cluster ?? "";
+  if (id !== "age" || !(group.created_s > 0)) return "";
+  return timeElement(group.created_s, durationText(Date.now() / 1000 - group.created_s));
 }
 
 /* ---- the page */
@@ -167,7 +137,7 @@ class RunsPage {
       },
       {disabled: true, class: "primary"},
     );
-    if (!/[?&](q|sort|order)=/.test(this.path())) this.live.came = dataOfPage();
+    if (!/[?&](q|sort|order|open)=/.test(this.path()) && this.by() === "sweep") this.live.came = dataOfPage();
     addEventListener("hashchange", () => {
       this.filter.value = chosen.get("q");
       this.live.now();
@@ -204,9 +174,22 @@ class RunsPage {
       ["q", this.words()],
       ["sort", sort === "age" ? "" : sort],
       ["order", sort === "age" && order === "desc" ? "" : order],
+      ["group", this.by()],
+      ...this.open().map((name) => ["open", name]),
       ["max", PAGE_RUNS],
       ["offset", this.offset || ""],
     ])}`;
+  }
+
+  /* By what runs are grouped; "": not at all. */
+  by() {
+    const by = chosen.get("group", "sweep");
+    return by === "none" ? "" : by;
+  }
+
+  /* The groups whose runs are shown: all words of the address, which are names of such groups. */
+  open() {
+    return chosen.get("open").split(" ").filter(Boolean).map(decodeURIComponent);
   }
 
   words() {
@@ -230,7 +213,9 @@ class RunsPage {
 
   regroup(by) {
     chosen.set("group", by === "sweep" ? "" : by || "none");
-    this.draw();
+    chosen.set("open", "");
+    this.offset = 0;
+    this.live.now();
   }
 
   shownKeys() {
@@ -247,7 +232,7 @@ class RunsPage {
   }
 
   draw() {
-    const {runs, total, said} = this.data,
+    const {runs, total, lines, said} = this.data,
       columns = runColumns(this.shownKeys());
     document.title = "Runs";
     this.said.replaceChildren(...[notes(said)].filter(Boolean));
@@ -255,15 +240,17 @@ class RunsPage {
     this.drawKeys();
     this.drawGroups();
     this.drawHeads(columns);
-    this.count.textContent = this.countText(runs.length, total);
+    this.count.textContent = this.countText(runs.length, total, lines ?? total);
     replaceKeyed(this.body, this.rows(columns));
-    this.drawMore(runs.length, total);
+    this.drawMore(runs.length, lines ?? total);
     this.drawCompare();
   }
 
-  countText(n, total) {
-    if (n === total) return countText(n, "run");
-    return `${numberText(this.offset + 1)} to ${numberText(this.offset + n)} of ${countText(total, "run")}`;
+  countText(n, total, lines) {
+    const all = lines === total ? countText(total, "run") : `${countText(total, "run")} in ${countText(lines, "line")}`;
+    if (n === lines) return all;
+    const shown = `${numberText(this.offset + 1)} to ${numberText(this.offset + n)}`;
+    return lines === total ? `${shown} of ${all}` : `Lines ${shown} of ${numberText(lines)}, ${countText(total, "run")}`;
   }
 
   drawStates() {
@@ -314,10 +301,11 @@ class RunsPage {
       .filter((t) => t !== "sweep")
       .sort();
     const values = [...GROUPS, ...tags.map((t) => [`tag:${t}`, t])],
-      by = chosen.get("group", "sweep");
+      by = this.by();
+    if (!values.some(([v]) => v === by)) values.push([by, by.slice(4)]);
     if (this.group.options.length !== values.length)
       this.group.replaceChildren(...values.map(([v, text]) => make("option", {value: v, text})));
-    this.group.value = by === "none" ? "" : by;
+    this.group.value = by;
   }
 
   drawHeads(columns) {
@@ -356,54 +344,53 @@ class RunsPage {
     ]);
   }
 
+  /* The lines: runs, and groups where their first run stands. */
   rows(columns) {
-    const by = chosen.get("group", "sweep"),
-      runs = this.data.runs;
-    if (by === "none") return runs.map((run) => this.runRow(run, columns));
-    return groupRuns(runs, by).flatMap(({name, runs: those}) => {
-      if (by === "sweep" && (name === "" || those.length < 2))
-        return those.map((run) => this.runRow(run, columns));
-      return [
-        this.groupRow(name, those, by, columns),
-        ...(this.isOpen(by, name) ? those.map((run) => this.runRow(run, columns, true)) : []),
-      ];
-    });
+    const groups = new Map((this.data.groups ?? []).map((g) => [g.name, g])),
+      inside = new Map();
+    return this.data.runs
+      .map((run) => {
+        const group = groups.get(run.group);
+        if (!group) return [this.runRow(run, columns)];
+        const row = group.open ? [this.runRow(run, columns, true)] : [];
+        if (inside.has(group)) {
+          inside.get(group).push(...row);
+          return [];
+        }
+        inside.set(group, [this.groupRow(group, columns), ...row]);
+        return inside.get(group);
+      })
+      .flat();
   }
 
-  isOpen(by, name) {
-    const open = chosen.get("open").split(" ");
-    return open.includes(`${by}:${name}`) === (by === "sweep");
-  }
-
-  toggle(by, name) {
-    const word = `${by}:${name}`,
-      open = chosen.get("open").split(" ").filter(Boolean);
-    chosen.set("open", (open.includes(word) ? open.filter((w) => w !== word) : [...open, word]).join(" "));
-    this.draw();
+  toggle(group) {
+    const open = this.open();
+    const now = group.open ? open.filter((name) => name !== group.name) : [...open, group.name];
+    chosen.set("open", now.map(encodeURIComponent).join(" "));
+    this.live.now();
   }
 
   /* A sweep, or another group, in one line: its states, and the best of each number. */
-  groupRow(name, runs, by, columns) {
-    const isOpen = this.isOpen(by, name),
-      counts = STATES.map((s) => [s, runs.filter((r) => r.state === s).length]);
+  groupRow(group, columns) {
+    const by = this.by(),
+      counts = STATES.map((s) => [s, group.states[s] ?? 0]);
     const node = () => {
-      const title = by === "sweep" ? sweepTitle(name, runs) : name || "without";
       const cells = columns.map((c) => {
         if (c.id === "name")
           return make(
             "th",
             {scope: "row"},
             button(
-              [title, make("span", {class: "dim", text: countText(runs.length, "run")})],
-              () => this.toggle(by, name),
-              {class: "fold", "aria-expanded": String(isOpen), "data-part": "fold"},
+              [groupTitle(group, by), make("span", {class: "dim", text: countText(group.runs, "run")})],
+              () => this.toggle(group),
+              {class: "fold", "aria-expanded": String(group.open), "data-part": "fold"},
             ),
             by === "sweep"
               ? make(
                   "small",
                   {class: "run-id"},
                   make("a", {
-                    href: `compare?${query([["tag", `sweep=${name}`], ...given("cluster")])}`,
+                    href: `compare?${query([["tag", `sweep=${group.name}`], ...given("cluster")])}`,
                     text: "Compare all",
                   }),
                 )
@@ -417,23 +404,25 @@ class RunsPage {
               .filter(([, n]) => n > 0)
               .map(([s, n]) => make("span", {class: `state ${s}`, text: `${n} ${s.toLowerCase()}`})),
           );
-        if (!c.id.startsWith("key:")) return make("td", {class: c.isNumber ? "n" : null}, groupCell(c.id, runs));
-        const best = bestOf(runs, c.head);
-        return make(
-          "td",
-          {class: "n"},
-          best
-            ? [make("span", {text: numberText(best.last[c.head])}), make("small", {text: `best: ${nameOf(best)}`})]
-            : "",
-        );
+        const best = c.id.startsWith("key:") ? group.best[c.head] : null;
+        const content = best
+          ? [make("span", {text: numberText(best.value)}), make("small", {text: `best: ${best.name || best.id}`})]
+          : groupCell(c.id, group);
+        const classes = [c.isNumber ? "n" : "", content ? "" : "none"].filter(Boolean).join(" ");
+        return make("td", {"data-head": c.head, class: classes || null}, content);
       });
       return make("tr", {class: "group"}, make("td", {class: "mark"}), cells);
     };
     return {
-      key: `group ${name}`,
-      text: JSON.stringify([by, isOpen, counts, columns.map((c) => c.id), runs.map((r) => r.last)]),
+      key: `group ${group.name}`,
+      text: JSON.stringify([by, group, columns.map((c) => c.id), this.minute()]),
       node,
     };
+  }
+
+  /* Ages are renewed when it is another one. */
+  minute() {
+    return Math.floor((this.data.now ?? 0) / 60);
   }
 
   runRow(run, columns, isInside) {
@@ -467,8 +456,7 @@ class RunsPage {
         }),
       );
     };
-    const minute = Math.floor((this.data.now ?? 0) / 60);
-    return {key: run.id, text: JSON.stringify([run, columns.map((c) => c.id), isInside, minute]), node};
+    return {key: run.id, text: JSON.stringify([run, columns.map((c) => c.id), isInside, this.minute()]), node};
   }
 
   drawMore(n, total) {
