@@ -144,8 +144,8 @@ def test_did_you_mean_a_folder(act):
 
 
 @pytest.mark.parametrize("words", [
-    ["q", "--max"], ["-n", "submit", "true"], ["-c"], ["grep"], ["wait"], ["abort"], ["resubmit"], ["u"], ["d"], ["cat"],
-    ["rm"], ["url"], ["config", "shwo"], ["wait", "a", "b"], ["--no-such-option"], ["q", "--max", "x"],
+    ["q", "--max"], ["-n", "submit", "true"], ["-c"], ["grep"], ["wait"], ["abort"], ["resubmit"], ["u"], ["d"],
+    ["cat"], ["rm"], ["url"], ["config", "shwo"], ["wait", "a", "b"], ["--no-such-option"], ["q", "--max", "x"],
     ["help", "nothing"], ["submit", "--follow", "x"], ["completion", "tcsh"], ["init", "extra"], [""],
 ])
 def test_usage_errors(act, words):

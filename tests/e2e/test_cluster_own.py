@@ -103,7 +103,8 @@ def test_what_add_refuses(bare):
     assert not mine(act, "x").parent.exists(), "nothing was written"
     act.run("cluster", "add", "x", "--kind", "local")
     before = mine(act, "x").read_bytes()
-    act.fail("cluster", "add", "x", "--kind", "slurm", status=2, match="there is a cluster 'x' already.*edit x.*remove x")
+    act.fail("cluster", "add", "x", "--kind", "slurm", status=2,
+             match="there is a cluster 'x' already.*edit x.*remove x")
     assert mine(act, "x").read_bytes() == before
 
 
