@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,10 +10,25 @@
 #include "base/text.h"
 
 static bool quiet_notes;
+static atomic_bool in_place;
 
 void act_log_quiet(bool quiet)
 {
     quiet_notes = quiet;
+}
+
+bool act_log_in_place(bool is_there)
+{
+    return atomic_exchange(&in_place, is_there);
+}
+
+/* Clears the line that a message would be written behind. */
+static void log_clear_line(void)
+{
+    static const char clear[] = "\r\033[K";
+
+    if (act_log_in_place(false) && write(STDERR_FILENO, clear, sizeof(clear) - 1) < 0)
+        (void)0; /* there is nowhere left to report it */
 }
 
 /* Writes a line, on a terminal in lines that fit, at once, so that lines of several threads or processes do not mix. */
@@ -22,6 +38,7 @@ static void log_print_line(const char *prefix, const char *fmt, va_list ap)
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
     ACT_AUTO(act_buf) line = {0};
 
+    log_clear_line();
     act_mask_controls(text, "\n\t", '?');
     act_buf_adds(&line, prefix);
     act_wrap(text, (int)strlen(prefix), *prefix ? 5 : 0, act_terminal_width(STDERR_FILENO), &line);

@@ -16,6 +16,10 @@ void act_log_quiet(bool quiet);
 void act_note(const char *fmt, ...) ACT_PRINTF(1, 2); /* "<fmt>" */
 void act_warn(const char *fmt, ...) ACT_PRINTF(1, 2); /* "act: warning: <fmt>" */
 
+/* Says whether the terminal's last line is one that is written again in place, which the next message clears first.
+ * Returns whether such a line was still there. */
+bool act_log_in_place(bool is_there);
+
 /* Tells whether ACT_TRACE names the component. */
 bool act_trace_on(const char *component);
 /* Prints a line if it does. */

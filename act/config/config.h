@@ -228,7 +228,7 @@ int config_map_path(const struct config *config, const char *path, const struct 
  * "$ACT_NUM_GPU", "-p", the flag of an override. A new reference. */
 json_t *config_show(const struct config *config);
 
-/* Tells whether a key says something to other platforms only: "slurm.time" where the platform is ssh. */
+/* Tells whether a key says nothing to the platform: "slurm.time" where that is ssh, or a legacy key. */
 bool config_is_for_others(const struct config *config, const char *key);
 
 /* Returns the configuration as nested JSON, for run.json; secrets masked as "***". A new reference. */

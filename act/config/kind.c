@@ -139,6 +139,10 @@ static bool kind_has_key(const struct config_part *const *of, const char *key)
 
 bool config_is_for_others(const struct config *config, const char *key)
 {
+    const struct config_key *row = config_key_find(config_cluster_keys, "", key);
+
+    if (row && act_starts_with(row->help, "legacy"))
+        return true;
     return kind_has_key(parts, key) && !kind_has_key(config_kind_named(config->platform)->parts, key);
 }
 

@@ -61,7 +61,8 @@ static int unknown_folder(const struct config *config, const char *path, const c
     if (list.len == 0)
         act_error_hint(err, "no folders are mapped: 'config_param' in the cluster file says which are, and where");
     else if (!near)
-        act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
+        act_error_hint(err, "mapped folders: %s; other files go with the code, or 'config_param' maps one more",
+                       list.data);
     return -ACT_NOT_FOUND;
 }
 

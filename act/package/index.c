@@ -196,10 +196,10 @@ bool package_index_is_of(const char *index, const char *root)
 
 /* Comparing */
 
-static void add_change(struct package_summary *out, const char *path)
+static void add_change(struct package_summary *out, const char *path, bool is_gone)
 {
     if (out->n_changed++ < PACKAGE_NAMED)
-        act_strv_push(&out->changed, path);
+        act_strv_pushf(&out->changed, is_gone ? "%s (gone)" : "%s", path);
 }
 
 static bool index_has_changed(const struct package_index *index, const struct package_entry *e,
@@ -224,14 +224,14 @@ void package_index_compare(const struct package_index *index, const struct packa
         const struct package_entry *e = i < list->n ? &list->v[i] : NULL;
         for (; gone < index->n && (!e || strcmp(index->v[gone].path, e->path) < 0); gone++)
             if (!S_ISDIR(index->v[gone].mode))
-                add_change(out, index->v[gone].path);
+                add_change(out, index->v[gone].path, true);
         if (!e)
             continue;
         if (gone < index->n && act_streq(index->v[gone].path, e->path))
             gone++;
         if (S_ISDIR(e->mode) || !index_has_changed(index, e, items ? &items[i] : NULL))
             continue;
-        add_change(out, e->path);
+        add_change(out, e->path, false);
         out->changed_bytes += e->size;
     }
 }

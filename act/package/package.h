@@ -129,7 +129,7 @@ struct package_summary {
     size_t read_files; /* regular files that were read; the others came from the last package */
     uint64_t read_bytes;
     size_t n_changed;        /* files and links that are new, other or gone since the last package of this project */
-    struct act_strv changed; /* the first PACKAGE_NAMED of them, in order */
+    struct act_strv changed; /* the first PACKAGE_NAMED of them, in order; "x (gone)" */
     bool is_first;           /* there is no last package: nothing is named as changed */
     uint64_t changed_bytes;  /* of the files that are new or other, uncompressed */
     bool unchanged;          /* it equals the last package: nothing was read or written, not even that file */

@@ -97,7 +97,7 @@ def test_help_fits_the_terminal(act, scratch):
 
 def test_usage_says_whether_a_run_must_be_named(act):
     """RUN in brackets may be left out, and stands for the run submitted last; else it is asked for."""
-    for verb in sorted(set(VERBS) - {"query", "ssh", "notebook"}):  # these do another thing without a run
+    for verb in sorted(set(VERBS) - {"query", "ssh", "notebook", "ls"}):  # these do another thing without a run
         usage = re.search(r"^usage: .*?\n\n", act.run(verb, "--help").out, re.MULTILINE | re.DOTALL)[0]
         if not re.search(r"\bRUN\b(?!:)", usage):
             continue
@@ -107,7 +107,7 @@ def test_usage_says_whether_a_run_must_be_named(act):
 
 # Those that each verb checks by itself; for what all verbs check there is cli_test.
 TYPED_WRONGLY = [
-    ("submit",), ("sweep",), ("local",), ("abort",), ("prune",), ("nodes",), ("ssh",), ("forward",),
+    ("submit",), ("sweep",), ("local",), ("abort",), ("prune",), ("nodes", "a", "b"), ("ssh",), ("forward",),
     ("config", "set"), ("config", "set", "num_gpu"), ("config", "show", "a"), ("config", "frob"),
     ("cluster", "use"), ("cluster", "frob"), ("fileserver", "show"), ("env", "frob"), ("nodes", "--bad", "--forget"),
     ("ssh", "a", "b", "c")]
@@ -163,8 +163,8 @@ def test_did_you_mean_a_folder(act):
 
 
 @pytest.mark.parametrize("words", [
-    ["q", "--max"], ["-n", "submit", "true"], ["-c"], ["grep"], ["wait"], ["abort"], ["resubmit"], ["u"], ["d"], ["ls"],
-    ["rm"], ["url"], ["config", "shwo"], ["wait", "a", "b"], ["--no-such-option"], ["q", "--max", "x"],
+    ["q", "--max"], ["-n", "submit", "true"], ["-c"], ["grep"], ["wait"], ["abort"], ["resubmit"], ["u"], ["d"],
+    ["cat"], ["rm"], ["url"], ["config", "shwo"], ["wait", "a", "b"], ["--no-such-option"], ["q", "--max", "x"],
     ["help", "nothing"], ["submit", "--follow", "x"], ["completion", "tcsh"], ["init", "extra"], [""],
 ])
 def test_usage_errors(act, words):

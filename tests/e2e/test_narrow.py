@@ -3,8 +3,8 @@ apart."""
 import re
 
 
-def lines(act, *words):
-    text = act.on_terminal(*words, columns=80).decode().replace("\r", "")
+def lines(act, *words, columns=80):
+    text = act.on_terminal(*words, columns=columns).decode().replace("\r", "")
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).splitlines()
 
 
@@ -29,6 +29,49 @@ def test_why_wraps_what_is_its_own(act):
         assert len(line) <= 80 or line.startswith("evidence "), line
     piped = act.run("why", run).out
     assert re.sub(r"\s+", " ", " ".join(shown[at:])).strip() in re.sub(r"\s+", " ", piped)
+
+
+def test_why_in_40_columns(act):
+    act.write("train.py", "import no_such_module")
+    run = act.finish("python3", "train.py", status=1)
+    shown = lines(act, "why", run, columns=40)
+    assert " ".join(shown[:2]).endswith("failed first: exited with status 1") and len(shown[0]) <= 40
+    own = [line for line in shown if not line.startswith("  ") or line.startswith(" " * 10)]
+    assert all(len(line) <= 40 or " " not in line[10:].strip() for line in own), own
+
+
+def test_help_in_40_columns(act):
+    for words in (("help",), ("q", "--help"), ("cluster", "--help")):
+        shown = lines(act, *words, columns=40)
+        long = [line for line in shown if len(line) > 40 and not line.startswith("  a ")]  # an example is whole
+        assert not long
+
+
+def test_a_run_names_the_folder_of_its_logs_once(act):
+    run = act.finish("sh", "-c", "echo said; exit 3", status=3)
+    shown = lines(act, "q", run)
+    at = shown.index(f"log files in {act.project}/assets/{run}:")
+    assert "  user_logs/std_log_process_0.txt" in shown[at:]
+    assert f"  {act.project}/assets/{run}/user_logs/std_log_process_0.txt" in act.run("q", run).out.splitlines()
+
+
+def test_paths_are_whole(act):
+    """Below their rows, where they do not fit beside them."""
+    name = "x" * 24
+    act.run("cluster", "add", name, "--kind", "local")
+    file = next(own["file"] for own in act.run("cluster", "list", "--json").json["own"] if own["name"] == name)
+    assert file in [line.strip() for line in lines(act, "cluster", "list")]
+    run = act.finish("true")
+    places = [line for line in act.run("files", run).out.splitlines() if " folder:" in line]
+    assert places and all(place.split()[-1] in " ".join(lines(act, "files", run)) for place in places)
+
+
+def test_a_note_does_not_follow_the_progress_in_its_line(act):
+    """Where the copies of logs go is said when the first of them are there."""
+    run = act.finish("true")
+    shown = act.on_terminal("q", run, columns=80).decode()
+    before = shown[:shown.index("logs of runs are copied to")]
+    assert before.endswith(("\r\x1b[K", "\n")) or before == "", before
 
 
 def test_doctor_wraps_its_findings(act):

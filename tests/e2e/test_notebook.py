@@ -89,7 +89,10 @@ def test_a_notebook(act):
         with pytest.raises(urllib.error.HTTPError, match="403"):
             get(address[:-1] + "x")
         assert run in act.run("q", "--name", "mine").out and "a notebook" in act.run("q", run).out
-        assert f"run {run} is ended" in ends(process)
+        said = ends(process)
+        assert f"run {run} is ended" in said
+        copy = re.search(r"what is saved there is in the run's copy of the project, '(.*)'; in a mapped", said)[1]
+        assert os.path.exists(f"{copy}/jupyterlab.py") and run in copy
     assert ended(act, run) == "Canceled"
     act.fail("notebook", run, status=1, match="is Canceled: its notebook has ended")
 

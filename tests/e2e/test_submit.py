@@ -278,12 +278,13 @@ def test_the_code_that_runs_is_the_code_on_the_screen(act):
     act.write("say.sh", "echo three")
     (act.project / "lib/other.py").unlink()
     dry = act.run("submit", "--dry-run", "sh", "say.sh")
-    assert re.fullmatch(r"code  2 files, \d+ B, 2 changed: lib/other.py say.sh; a dry run packs nothing\n", dry.err)
+    changes = r"code  2 files, \d+ B, 2 changed: lib/other.py \(gone\), say.sh"
+    assert re.fullmatch(changes + "; a dry run packs nothing\n", dry.err)
     assert "package" not in json.loads(dry.out)
     old = act.run("submit", "--last-package", "sh", "say.sh")
     assert "code" not in old.err
     new = act.run("submit", "sh", "say.sh")
-    assert re.match(r"code  2 files, \d+ B, 2 changed: lib/other.py say.sh\n", new.err)
+    assert re.match(changes + "\n", new.err)
     for run, said in ((first, "one"), (same, "one"), (old, "one"), (new, "three")):
         act.run("wait", run.out.strip())
         assert act.lines(run.out.strip()) == [said]
@@ -403,7 +404,8 @@ def test_much_new_code_is_asked_about(act):
         big.truncate(101 << 20)
     what = "101.0 MiB of new code: last.pt 101.0 MiB, aux_data/aml/aml.yaml"
     shown = act.on_terminal("submit", "sh", "say.sh", typed=b"n\n").decode()
-    assert what in shown and "Pack and upload it? [y/N]" in shown and "not confirmed" in shown
+    assert what in shown and "Pack and upload it all? [y/N]" in shown and "not confirmed" in shown
+    assert "A line in .gitignore or .actignore leaves a name out" in shown
     assert not list(act.store.rglob("*.zip"))
     for is_new in (True, False):
         result = act.run("submit", "true")

@@ -117,11 +117,47 @@ def test_the_last_run_is_meant_where_none_is_named(act):
     assert act.run("plot", "--csv", "loss").out.count("\n") == 3
     assert act.run("__complete", "plot", "l").out == "loss\n"
     assert "<html" in act.run("report").out
-    for verb in ("files", "parse"):
+    for verb in ("files", "parse", "nodes"):
         act.run(verb)
     for words in (["abort"], ["resubmit"], ["ssh"], ["wait"]):
         act.fail(*words, status=125 if words == ["wait"] else 2,
                  match="needs more" if words == ["ssh"] else "@ is the run submitted last")
+
+
+def test_a_script_and_its_options_in_quotes(act):
+    act.write("train.py", "")
+    act.fail("submit", "python3", "train.py --lr 1", status=3, match="leave out the quotes, which make one word")
+    act.fail("submit", "python3", "other.py --lr 1", status=3, match="there is no 'other.py --lr 1' in the project")
+
+
+@pytest.mark.parametrize("words, match", [
+    (["env", "remove"], "'a env' cannot 'remove'; did you mean 'rm'"),
+    (["env", "ls"], "did you mean 'list'"),
+    (["cluster", "rm", "x"], "'a cluster' cannot 'rm'; did you mean 'remove'"),
+    (["cluster", "new", "x"], "did you mean 'add'"),
+    (["cluster", "switch", "x"], "did you mean 'use'"),
+])
+def test_verbs_of_verbs_by_other_words(act, words, match):
+    act.fail(*words, status=2, match=match)
+
+
+def test_what_there_is_none_of_is_said(act):
+    """An empty table alone leaves open whether it is one."""
+    for verb, said in (("qr", "no run is running"), ("qq", "no run is queued"), ("qf", "no run has failed")):
+        assert act.run(verb).err == said + "\n"
+        assert act.run(verb, "--json").err == ""
+    assert act.run("q", "--failed", "--name", "x").err == "no failed run is named 'x'\n"
+    assert act.run("-c", "aml", "qr").err == "no run on cluster 'aml' is running\n"
+    assert act.run("trust", "--list").err == "no project is trusted to reach out of its folder\n"
+    assert act.run("blame").err == "nothing is running on cluster 'aml'\n"
+
+
+def test_the_mapped_folders_are_listed(act):
+    listed = act.run("ls")
+    assert listed.out == "data/\noutput/\n" and "2 mapped folders of cluster 'aml'" in listed.err
+    assert [row["name"] for row in map(json.loads, act.run("ls", "--json").out.splitlines())] == ["data", "output"]
+    act.fail("ls", "--leftovers", status=2, match="needs more")
+    act.fail("u", "models", status=3, match="'config_param' maps one more")
 
 
 def test_states_as_options_of_the_table(act):

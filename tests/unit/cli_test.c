@@ -339,8 +339,11 @@ TEST(mistakes_are_explained)
         {"zzzzzz", "unknown verb 'zzzzzz'; 'a help'"},
         {"q|--jsno", "'a query' takes no '--jsno'; did you mean '--json'? 'a query --help' has all options"},
         {"-sigle|submit|x", "did you mean '--single'?"},
-        {"submit|--gpus|2|true", "'a submit' takes no '--gpus'; it takes"},
-        {"submit|--time|2|true", "'a submit' takes no '--time'; it takes"},
+        {"submit|--gpus|2|true", "'a submit' takes no '--gpus'; here it is -n N; 'a submit --help' has all options"},
+        {"submit|--env|A=1|true", "'a submit' takes no '--env'; here it is -p 'env: {NAME: VALUE}'; 'a submit"},
+        {"submit|--time|2|true", "'a submit' takes no '--time'; here it is -p 'slurm: {KEY: VALUE}'; 'a submit"},
+        {"q|--status|failed", "'a query' takes no '--status'; here it is --running, --queued or --failed; 'a query"},
+        {"logs|--gpus|1", "'a logs' takes no '--gpus'; it takes"},
         {"-n|x|submit|y", "-n takes a number, or MIN:MAX for an elastic run, not 'x'"},
         {"-n|-4|submit|y", "-n takes a number, or MIN:MAX for an elastic run, not '-4'"},
         {"-foo|q", "unknown option '-foo'"},
@@ -737,6 +740,36 @@ TEST(commands_that_differ_look_different)
              "r2  train... 0.2\n"
              "r3  sh -c 'sl...\n"
              "r4  nvidia-smi\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_table(columns, COUNT(columns), cells, COUNT(cells), rows[i].room, rows[i].text);
+}
+
+TEST(commands_that_differ_in_their_middle_look_different)
+{
+    static const struct cli_column columns[] = {{"ID", 'l', .rank = 0},
+                                                {"COMMAND", 'l', .rank = 1, .min = 8, .cut = CLI_CUT_COMMAND}};
+    static const char *const cells[] = {
+        "r1", "python3 train.py --model large --steps 100", "r2", "python3 train.py --model small --steps 100",
+        "r3", "python3 train.py --model=tiny --steps 100",  "r4", "python3 train.py",
+        "r5", "sh -c 'python3 -m http.server 8765'"};
+    static const struct {
+        int room;
+        const char *text;
+    } rows[] = {
+        {30, "ID  COMMAND\n"
+             "r1  train.py... large --ste...\n"
+             "r2  train.py... small --ste...\n"
+             "r3  train.py...=tiny --step...\n"
+             "r4  python3 train.py\n"
+             "r5  sh -c 'python3 -m...\n"},
+        {18, "ID  COMMAND\n"
+             "r1  trai... lar...\n"
+             "r2  trai... sma...\n"
+             "r3  trai...=tin...\n"
+             "r4  train.py\n"
+             "r5  sh -c 'pyth...\n"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)

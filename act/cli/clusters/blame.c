@@ -79,6 +79,8 @@ int cmd_blame(struct cli *cli, struct act_error *err)
         rc = print_jobs_json(cli->flow.config, &jobs, n, err);
     else
         cmd_blame_print_table(&jobs, n);
+    if (jobs.n == 0 && !cli->options.json)
+        act_note("nothing is running on cluster '%s'", cli->flow.config->cluster);
     if (n < jobs.n)
         act_note("%zu of %zu jobs; --max 0 shows all", n, jobs.n);
     return rc;

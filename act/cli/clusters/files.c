@@ -48,7 +48,7 @@ int cli_list_own(struct cli *cli, struct act_error *err)
         {"NAME", 'l', .rank = 0},
         {"KIND", 'l', .rank = 1},
         {"STATE", 'l', .rank = 2},
-        {"FILE", 'l', .rank = 3, .min = 12},
+        {"FILE", 'l', .rank = 3, .below = true},
     };
     ACT_AUTO(config_listing) all = {0};
     ACT_AUTO(act_strv) cells = {0};

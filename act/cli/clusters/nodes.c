@@ -114,7 +114,7 @@ static int cmd_nodes_check_words(const struct cli *cli, struct act_error *err)
 {
     if (CLI_OPTIONS(cli, runs)->forget)
         return act_error_set(err, ACT_USAGE, "--forget goes with --bad: 'a nodes --bad --forget NODE'");
-    if (cli->words.n == 1)
+    if (cli->words.n <= 1)
         return 0;
     act_error_set(err, ACT_USAGE, "'a nodes' takes one run; --bad lists nodes that failed lately");
     return cli_hint_help(cli, err);
@@ -129,7 +129,7 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
         return bad_nodes(cli, err);
     int rc = cmd_nodes_check_words(cli, err);
     if (rc == 0)
-        rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+        rc = flow_find_run(&cli->flow, cli->words.n ? cli->words.v[0] : "@", &run, err);
 
     if (rc == 0)
         rc = flow_nodes(&cli->flow, &run, &nodes, err);

@@ -28,6 +28,7 @@ enum { TOKEN_LEN = 48, NO_JUPYTER = 86, OLD_JUPYTER = 87, NO_PYTHON = 127 };
 
 struct notebook {
     const char *run, *token;
+    const char *code; /* the folder that it works in; NULL: it is on a node */
     bool opens;
     bool stays;
     char *page; /* a file that leads there, for the browser */
@@ -44,6 +45,8 @@ static void notebook_say(void *arg, uint16_t port)
         n->page = page_open_browser(url, "the notebook");
     act_note("Jupyter of run %s; Ctrl-C ends %s", n->run,
              n->stays ? "the connection, and the run goes on" : "both, this command and the run");
+    act_note("what is saved there is in the run's copy of the project%s%s%s; in a mapped folder it goes to the store",
+             n->code ? ", '" : "", n->code ? n->code : "", n->code ? "'" : "");
 }
 
 /* Reads the token, between which and this a login shell may have said something. */
@@ -93,7 +96,9 @@ static int notebook_part(struct cli *cli, struct flow_run *run, bool stays, stru
 static int notebook_forward(struct cli *cli, struct flow_run *run, const char *token, bool stays, struct act_error *err)
 {
     int64_t port = CLI_OPTIONS(cli, page)->port;
-    struct notebook n = {.run = run->row.id, .token = token, .stays = stays, .opens = CLI_OPTIONS(cli, page)->open};
+    ACT_AUTOFREE char *code = run->spec.is_here ? flow_code_folder(&cli->flow, run) : NULL;
+    struct notebook n = {
+        .run = run->row.id, .token = token, .code = code, .stays = stays, .opens = CLI_OPTIONS(cli, page)->open};
     int rc = cli_forward_service(cli, run, port > 0 ? (uint16_t)port : 0, notebook_say, &n, err);
 
     page_close_browser(n.page);

@@ -6,11 +6,12 @@
 const struct cli_command cli_cluster_commands[] = {
     {.group = "nodes and clusters",
      .name = "nodes",
-     .synopsis = "RUN | --bad [--forget NODE...]",
+     .synopsis = "[RUN] | --bad [--forget NODE...]",
      .summary = "the nodes of a run, or those that failed lately",
-     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"
-                 "a nodes --bad                  which were to blame for failures in the last week\n"
-                 "a -c eu nodes --bad --forget n7    it has been repaired\n",
+     .examples =
+         "a nodes                        of the run submitted last\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"
+         "a nodes --bad                  which were to blame for failures in the last week\n"
+         "a -c eu nodes --bad --forget n7    it has been repaired\n",
      .details = "A node that was to blame for the failure of a run (an error of its GPU or network, or its own\n"
                 "failure) is remembered for a week; later submits to that cluster avoid it where they can.\n"
                 "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"

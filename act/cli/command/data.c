@@ -70,9 +70,10 @@ const struct cli_command cli_data_commands[] = {
      PATHS,
      .run = cmd_download},
     {.name = "ls",
-     .synopsis = "[-r] [-l] PATH|RUN:[PATH]...",
+     .synopsis = "[-r] [-l] [PATH|RUN:[PATH]...]",
      .summary = "list a mapped path in the cluster's store, or the logs of a run",
-     .examples = "a ls data                        names, one level; folders end in /\n"
+     .examples = "a ls                             the mapped folders\n"
+                 "a ls data                        names, one level; folders end in /\n"
                  "a ls -l data                     mode, size and time too\n"
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
@@ -84,7 +85,7 @@ const struct cli_command cli_data_commands[] = {
                 "null: not known; of a leftover also place (store, here). The counts go to stderr.\n" RUN_PATHS,
      .options = "cluster param recursive long bytes leftovers json transfers",
      .run_options = "cluster recursive long bytes json transfers",
-     PATHS,
+     N_WORDS(0, ANY, CLI_PATHS),
      .run = cmd_ls},
     {.name = "rm",
      .synopsis = "[-y] PATH|RUN:...",

@@ -40,6 +40,19 @@ int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, const cha
                          *taken ? taken : "none");
 }
 
+/* Returns the verb of a table that means the same as a word; NULL: there is none. */
+static const char *verbs_meant(const char *word, const char *const *names)
+{
+    static const char *const alike[] = {"rm remove delete del", "list ls",           "add create new",
+                                        "show info describe",   "use switch select", "edit change"};
+
+    for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++)
+        for (; cli_names(alike[i], word) && *names; names++)
+            if (cli_names(alike[i], *names))
+                return *names;
+    return NULL;
+}
+
 const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err)
 {
     enum { MOST = 16 };
@@ -50,7 +63,7 @@ const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_ver
         if (strcmp(given, names[i]) == 0)
             return &table[i];
     }
-    const char *near = act_nearest(given, names);
+    const char *meant = verbs_meant(given, names), *near = meant ? meant : act_nearest(given, names);
     act_error_set(err, ACT_USAGE, "'a %s' cannot '%s'; %s%s%s'a %s --help' has examples", command, given,
                   near ? "did you mean '" : "", near ? near : "", near ? "'? " : "", command);
     return NULL;

@@ -9,6 +9,7 @@
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
@@ -174,12 +175,42 @@ static void cmd_ls_print_summary(const struct listing *l)
              l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object", cli_plural(l->objects), size);
 }
 
+/* ---- without a path: the mapped folders */
+
+static void cmd_ls_print_mapped(const struct cli *cli, const char *name)
+{
+    if (cli->options.json) {
+        cli_print_pack_line("{s:s,s:s,s:s,s:n,s:n,s:n,s:n}", "path", name, "name", name, "kind", "folder", "size",
+                            "mtime", "mode", "md5");
+        return;
+    }
+    cli_put_path(name);
+    puts("/");
+}
+
+static int cmd_ls_mapped(struct cli *cli, struct act_error *err)
+{
+    const struct config *c = cli->flow.config;
+
+    if (CLI_OPTIONS(cli, list)->leftovers)
+        return cli_needs_more(cli, err);
+    for (size_t i = 0; i < c->n_folders; i++)
+        cmd_ls_print_mapped(cli, c->folders[i].name);
+    for (size_t i = 0; i < c->n_far; i++)
+        cmd_ls_print_mapped(cli, c->far[i].name);
+    act_note("%zu mapped folder%s of cluster '%s'", c->n_folders + c->n_far, cli_plural(c->n_folders + c->n_far),
+             c->cluster);
+    return cli_check_stdout(err);
+}
+
 int cmd_ls(struct cli *cli, struct act_error *err)
 {
     const struct cli_list_options *o = CLI_OPTIONS(cli, list);
     struct listing l = {.cli = cli, .now_s = act_now_unix_s()};
     struct cli_outcome outcome = {0};
 
+    if (cli->words.n == 0)
+        return cmd_ls_mapped(cli, err);
     l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;
     l.print = cli->options.json ? print_entry_json
               : o->leftovers    ? print_leftover

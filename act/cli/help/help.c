@@ -5,11 +5,13 @@
 #include "cli/help/help.h"
 #include "cli/print/wrap.h"
 
-enum { VERB_COLUMN = 18, OPTION_COLUMN = 30 };
+enum { VERB_COLUMN = 18, OPTION_COLUMN = 30, BELOW_COLUMN = 6 };
 
-/* Prints "  left                right", which begins at that column. */
+/* Prints "  left                right", which begins at that column. Where less than half of the line would be left for
+ * it, it comes below. */
 static void print_row(FILE *out, int column, const char *left, const char *right)
 {
+    column = 2 * column > cli_help_width() ? BELOW_COLUMN : column;
     fprintf(out, "  %-*s", column - 2, left);
     if ((int)strlen(left) >= column - 2)
         fprintf(out, "\n%*s", column, "");
@@ -24,12 +26,27 @@ static void print_option(FILE *out, const struct cli_command *command, const str
     print_row(out, OPTION_COLUMN, left, cli_option_help(command, o));
 }
 
+/* Prints a text on lines of its own. */
+static void help_put_line(FILE *out, int indent, const char *text)
+{
+    fprintf(out, "%*s", indent, "");
+    cli_wrap(out, text, strlen(text), indent, indent, cli_help_width());
+}
+
+static void help_put_title(FILE *out, const char *title)
+{
+    ACT_AUTOFREE char *line = act_sprintf("%s:", title);
+
+    fputc('\n', out);
+    help_put_line(out, 0, line);
+}
+
 /* Prints the verb's options for a place, below a title. */
 static void print_options(FILE *out, const struct cli_command *command, enum cli_place place, const char *title)
 {
     for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {
         if (title)
-            fprintf(out, "\n%s:\n", title);
+            help_put_title(out, title);
         title = NULL;
         print_option(out, command, o);
     }
@@ -75,7 +92,7 @@ void cli_print_overview(FILE *out)
     print_examples(out, cli_overview_examples);
     for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
         if (c->group)
-            fprintf(out, "\n%s:\n", c->group);
+            help_put_title(out, c->group);
         if (c->hidden)
             continue;
         ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
@@ -101,7 +118,7 @@ void cli_print_first_screen(FILE *out)
     for (const struct cli_command *c = cli_next_command(NULL), *next; c; c = next) {
         next = cli_next_command(c);
         if (c->group)
-            fprintf(out, "\n%s:\n", c->group);
+            help_put_title(out, c->group);
         if (!c->hidden)
             act_buf_addf(&names, " %s", c->name);
         if (next && !next->group)
@@ -157,18 +174,22 @@ static void help_print_verb(const struct cli_command *c, const struct cli_verb *
         for (const struct cli_option *o = NULL; (o = cli_next_option(c, places[i], o));)
             if (cli_names(verb->options, o->long_name))
                 print_option(out, c, o);
-    fprintf(out, "\n'a help %s' has more.\n", c->name);
+    ACT_AUTOFREE char *more = act_sprintf("'a help %s' has more.", c->name);
+    fputc('\n', out);
+    help_put_line(out, 0, more);
 }
 
 static void help_print_verbs(const struct cli_command *c, FILE *out)
 {
     fputs("\nverbs:\n", out);
     for (const struct cli_verb *v = c->verbs; v->name; v++) {
-        if (v->group)
-            fprintf(out, " %s:\n", v->group);
+        ACT_AUTOFREE char *group = v->group ? act_sprintf("%s:", v->group) : NULL;
+        if (group)
+            help_put_line(out, 1, group);
         print_row(out, VERB_COLUMN, v->name, v->summary);
     }
-    fprintf(out, "'a help %s VERB' has the options of each.\n", c->name);
+    ACT_AUTOFREE char *more = act_sprintf("'a help %s VERB' has the options of each.", c->name);
+    help_put_line(out, 0, more);
 }
 
 static void help_print_page(const struct cli_command *c, FILE *out)

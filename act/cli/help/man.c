@@ -121,7 +121,7 @@ static void put_title(FILE *out, const char *name, int section, const char *summ
     fputs(".TH ", out);
     for (const char *c = name; *c; c++)
         fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, out);
-    fprintf(out, " %d \"" ACT_DATE "\" \"ACT " ACT_VERSION "\" \"ACT\"\n.SH NAME\n", section);
+    fprintf(out, " %d \"" ACT_DATE "\" \"ACT " ACT_VERSION "\" \"ACT\"\n.nh\n.ad l\n.SH NAME\n", section);
     man_put(out, name);
     fputs(" \\- ", out);
     man_put_line(out, summary);

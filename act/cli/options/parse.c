@@ -288,6 +288,27 @@ static int refuse_equals(const struct cli_command *command, const char *word, co
                        : act_error_set(err, ACT_USAGE, "'%s' takes no value", name);
 }
 
+/* Returns what says here what an option says in other tools; NULL: it is not known, or the verb takes no such. */
+static const char *parse_foreign_option(const struct cli_command *command, const char *name)
+{
+    static const struct {
+        const char *names, *option, *advice;
+    } rows[] = {
+        {"--gpus --gpu --gres --ngpus --np --ntasks --processes --nproc-per-node", "num-gpu", "-n N"},
+        {"--env --environment --export", "param", "-p 'env: {NAME: VALUE}'"},
+        {"--partition --account --qos --time --walltime", "param", "-p 'slurm: {KEY: VALUE}'"},
+        {"--status --state --states", "failed", "--running, --queued or --failed"},
+        {"--depends --dependency", "after", "--after RUN"},
+        {"--job-name --title", "name", "--name NAME"},
+        {"--label --labels", "tag", "--tag KEY=VALUE"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (cli_names(rows[i].names, name) && cli_names(command->options, rows[i].option))
+            return rows[i].advice;
+    return NULL;
+}
+
 /* Refuses word, an option that the verb does not take; before: it came before the verb. */
 static int refuse_option(const struct cli_command *command, const char *word, bool before, struct act_error *err)
 {
@@ -302,6 +323,10 @@ static int refuse_option(const struct cli_command *command, const char *word, bo
     if (before && cli_find_option(command, word, &ignored))
         return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' comes after the verb: a %s %s ...", name,
                              command->name, command->name, name);
+    const char *here = before ? NULL : parse_foreign_option(command, name);
+    if (here)
+        return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'; here it is %s; 'a %s --help' has all options",
+                             command->name, name, here, command->name);
     ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
     if (near)
         return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'; did you mean '%s'? 'a %s --help' has all options",

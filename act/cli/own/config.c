@@ -15,9 +15,16 @@
 #include "flow/cluster/own.h"
 #include "flow/flow.h"
 
-/* Adds "~/.config/act/config.yaml:2", which fits beside a key and its value on 80 columns. */
+#define ORIGIN_DEFAULT "default"
+
+/* Adds "~/.config/act/config.yaml:2", which fits beside a key and its value on 80 columns. On a terminal what is no
+ * default stands out. */
 static void push_origin(struct act_strv *cells, const char *origin)
 {
+    if (cli_width() > 0 && act_streq(origin, ORIGIN_DEFAULT)) {
+        act_strv_push(cells, "");
+        return;
+    }
     ACT_AUTOFREE char *home = act_home_dir();
     bool below = strcmp(home, "/") != 0 && act_path_is_within(origin, home);
 
@@ -50,8 +57,8 @@ static void print_origin(const struct config *c)
                c->project_root);
 }
 
-/* The keys of folders are long, and alike where they are cut: on a terminal they come last, in a table of their own,
- * whole where there is room. */
+/* A key that is cut cannot be typed: on a terminal keys are whole where there is room. Those of folders are long, and
+ * come last, in a table of their own. */
 enum { NARROW_KEY = 22, FOR_WHOLE_KEYS = 72 };
 
 static void print_rows(const struct act_strv *cells, int narrow_key)
@@ -64,14 +71,36 @@ static void print_rows(const struct act_strv *cells, int narrow_key)
         cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), cells);
 }
 
-/* Tells whether a row is more than a default that this platform does not read. */
+static bool cmd_config_is_empty(const json_t *value)
+{
+    return json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
+/* Tells whether a row is more than a default that says nothing, or that this platform does not read. */
 static bool cmd_config_matters(const struct config *c, const char *key, const json_t *row)
 {
-    bool is_default = act_streq(codec_json_str(row, "origin", NULL), "default");
+    bool is_default = act_streq(codec_json_str(row, "origin", NULL), ORIGIN_DEFAULT);
+    const json_t *value = json_object_get(row, "value");
 
     if (json_object_get(row, "error"))
         return true;
-    return !json_is_null(json_object_get(row, "value")) && !(is_default && config_is_for_others(c, key));
+    return is_default ? !cmd_config_is_empty(value) && !config_is_for_others(c, key) : !json_is_null(value);
+}
+
+/* Says what the rows do not. */
+static void cmd_config_print_rest(size_t left_out)
+{
+    const char *defaults = cli_width() > 0 ? "values without '#' are defaults" : "";
+    ACT_AUTO(act_buf) line = {0};
+
+    if (left_out)
+        act_buf_addf(&line, "%zu keys have no value, or are of other platforms; --all shows them", left_out);
+    act_buf_addf(&line, "%s%s", line.len && *defaults ? "; " : "", defaults);
+    if (line.len == 0)
+        return;
+    fputs("# ", stdout);
+    cli_put_prose(line.data, 2, 2);
 }
 
 static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
@@ -99,10 +128,10 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
             push_value(cli_width() > 0 && act_starts_with(key, "config_param.") ? &of_folders : &cells, key, row);
     }
     json_decref(values);
-    print_rows(&cells, NARROW_KEY);
-    print_rows(&of_folders, cli_width() >= FOR_WHOLE_KEYS ? 0 : NARROW_KEY);
-    if (left_out)
-        printf("# %zu keys have no value, or are of other platforms; --all shows them\n", left_out);
+    int narrow_key = cli_width() >= FOR_WHOLE_KEYS ? 0 : NARROW_KEY;
+    print_rows(&cells, narrow_key);
+    print_rows(&of_folders, narrow_key);
+    cmd_config_print_rest(left_out);
     return 0;
 }
 

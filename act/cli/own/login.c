@@ -36,6 +36,14 @@ static void print_identity(const struct token_identity *who)
     printf("%s\ntenant  %s\nby      %s\nuntil   %s\n", shown, tenant, who->source, expires);
 }
 
+static int cmd_login_identify(struct cli *cli, struct token_identity *out, struct act_error *err)
+{
+    int rc = flow_identify(&cli->flow, out, err);
+
+    return rc == -ACT_DENIED ? act_error_hint(err, "only Azure needs a login: other clusters, and folders, do not")
+                             : rc;
+}
+
 int cmd_login(struct cli *cli, struct act_error *err)
 {
     const struct cli_login_options *o = CLI_OPTIONS(cli, login);
@@ -52,7 +60,7 @@ int cmd_login(struct cli *cli, struct act_error *err)
     if (o->device_code)
         rc = flow_login(&cli->flow, o->tenant, show_message, NULL, err);
     if (rc == 0)
-        rc = flow_identify(&cli->flow, &who, err);
+        rc = cmd_login_identify(cli, &who, err);
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(cmd_login_identity_json(&who), err);
     else if (rc == 0)

@@ -62,6 +62,8 @@ static int cmd_trust_print_list(struct cli *cli, struct act_error *err)
         }
         act_strv_release(&items);
     }
+    if (json_array_size(projects) == 0)
+        act_note("no project is trusted to reach out of its folder");
     return 0;
 }
 

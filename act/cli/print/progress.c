@@ -209,8 +209,9 @@ void cli_put_in_place(const char *text)
 {
     static char shown[512];
     size_t n = act_columns_fit(text, (int)terminal_width(), &(int){0});
+    bool is_there = act_log_in_place(*text);
 
-    if (*text && n < sizeof(shown) && strncmp(shown, text, n) == 0 && !shown[n])
+    if (*text && is_there && n < sizeof(shown) && strncmp(shown, text, n) == 0 && !shown[n])
         return;
     snprintf(shown, sizeof(shown), "%.*s", (int)n, text);
     act_terminal_show(stderr, ACT_SHOW_ALL);

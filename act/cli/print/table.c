@@ -105,11 +105,19 @@ static bool is_script(const char *word, size_t len, const char *before)
     return false;
 }
 
+/* Tells whether a word begins a quoted text of several words, such as what 'sh -c' reads. */
+static bool table_begins_quoted(const char *word, size_t len)
+{
+    return *word == '\'' && (len == 1 || word[len - 1] != '\'');
+}
+
 /* Returns where the name of the script of a command begins, without its folders; len: of that. NULL: none is known. */
 static const char *table_script(const char *command, size_t *out_len)
 {
     for (const char *word = command, *before = ""; *word; word += strspn(word, " ")) {
         size_t len = strcspn(word, " "), folders = len;
+        if (table_begins_quoted(word, len))
+            break;
         while (folders > 0 && word[folders - 1] != '/')
             folders--;
         if (is_script(word, len, before)) {
@@ -190,15 +198,92 @@ struct cli_table {
     size_t n, last; /* the last one shown */
     size_t below;   /* the one on lines of its own; n: none */
     int *widths, room;
-    bool *known; /* something is known of this column in some row */
+    bool *known;            /* something is known of this column in some row */
+    struct act_strv shared; /* with CLI_CUT_APART: what the commands of each script have in common */
     bool coloured, laid_out;
 };
+
+/* ---- commands of which only a part fits, told apart */
+
+/* Returns a command from its script on; all of it where none is known. */
+static const char *table_from_script(const char *command)
+{
+    size_t len;
+    const char *script = table_script(command, &len);
+
+    return script ? script : command;
+}
+
+/* Appends the first word of a command, "..." and what comes behind the words that it shares with others. */
+static int table_add_apart(const struct cli_table *l, const char *command, int width, struct act_buf *out)
+{
+    const char *from = table_from_script(command), *shared = NULL;
+
+    for (size_t i = 0; i < l->shared.n && !shared; i++)
+        shared = act_starts_with(from, l->shared.v[i]) ? l->shared.v[i] : NULL;
+    if (!shared || act_columns(from) <= width)
+        return add_cut(out, from, width, CLI_CUT_WORDS);
+    ACT_AUTOFREE char *first = act_strndup(from, strcspn(from, " "));
+    int dots = (int)strlen(ELLIPSIS), used = add_cut(out, first, width / 2, CLI_CUT_ANYWHERE);
+    if (!act_ends_with(out->data, ELLIPSIS)) {
+        act_buf_adds(out, ELLIPSIS);
+        used += dots;
+    }
+    return used + add_cut(out, from + strlen(shared), width - used, CLI_CUT_WORDS);
+}
+
+/* Appends what fits into a column. Returns the columns used. */
+static int table_add_text(const struct cli_table *l, size_t i, const char *text, struct act_buf *out)
+{
+    int width = l->room > 0 ? l->widths[i] : INT_MAX;
+
+    return l->columns[i].cut == CLI_CUT_APART && act_columns(text) > width
+               ? table_add_apart(l, text, width, out)
+               : add_cut(out, text, width, l->columns[i].cut);
+}
+
+/* Returns how long the beginning is that two commands share, as far as whole words; a value after '=' is one. */
+static size_t table_shared(const char *a, const char *b)
+{
+    size_t n = 0, end = 0;
+
+    for (; a[n] && a[n] == b[n]; n++)
+        end = a[n] == ' ' || a[n] == '=' ? n : end;
+    return (!a[n] || strchr(" =", a[n])) && (!b[n] || strchr(" =", b[n])) ? n : end;
+}
+
+/* Notes what sorted commands of one script share, where that is more than its name. */
+static void table_note_shared(struct cli_table *l, const char *first, const char *last)
+{
+    size_t n = table_shared(first, last);
+
+    if (n > strcspn(first, " "))
+        act_strv_take(&l->shared, act_strndup(first, n));
+}
+
+/* Finds what the commands share that are too wide for a column and begin with the same script. */
+static void table_find_shared(struct cli_table *l, size_t i, const struct act_strv *commands)
+{
+    ACT_AUTO(act_strv) wide = {0};
+
+    for (size_t k = 0; k < commands->n; k++)
+        if (act_columns(table_from_script(commands->v[k])) > l->widths[i])
+            act_strv_push(&wide, table_from_script(commands->v[k]));
+    act_strv_sort(&wide);
+    for (size_t k = 0, end; k < wide.n; k = end) {
+        size_t name = strcspn(wide.v[k], " ") + 1;
+        for (end = k + 1; end < wide.n && strncmp(wide.v[k], wide.v[end], name) == 0;)
+            end++;
+        if (strcmp(wide.v[k], wide.v[end - 1]) != 0)
+            table_note_shared(l, wide.v[k], wide.v[end - 1]);
+    }
+}
 
 static void table_add_cell(const struct cli_table *l, size_t i, const char *text, const char *colour,
                            struct act_buf *out)
 {
     ACT_AUTO(act_buf) cell = {0};
-    int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX, l->columns[i].cut);
+    int blanks = l->widths[i] - table_add_text(l, i, text, &cell);
 
     if (l->columns[i].align == 'r')
         add_blanks(out, blanks);
@@ -324,27 +409,37 @@ static void table_drop_empty(struct cli_table *l)
         l->widths[i] = table_is_empty(l, i) ? 0 : l->widths[i];
 }
 
-static bool table_looks_like(const char *a, const char *b, int width, enum cli_cut cut)
+static bool table_looks_like(const struct cli_table *l, size_t i, const char *a, const char *b)
 {
     ACT_AUTO(act_buf) as = {0}, bs = {0};
 
-    add_cut(&as, a, width, cut);
-    add_cut(&bs, b, width, cut);
+    table_add_text(l, i, a, &as);
+    table_add_text(l, i, b, &bs);
     return strcmp(a, b) != 0 && act_streq(as.data, bs.data);
 }
 
-/* Cuts the middle out of commands where two of these rows that differ would look alike: those of a sweep differ at
- * their ends. */
-static void table_tell_apart(const struct cli_table *l, size_t i, const struct act_strv *lines)
+/* Cuts commands so that few of these rows look alike though they differ: those of a sweep differ at their ends, others
+ * behind what all of them share. */
+static void table_tell_apart(struct cli_table *l, size_t i, const struct act_strv *lines)
 {
+    static const enum cli_cut cuts[] = {CLI_CUT_COMMAND, CLI_CUT_MIDDLE, CLI_CUT_APART};
+    enum cli_cut best = CLI_CUT_COMMAND;
     ACT_AUTO(act_strv) texts = {0};
+    size_t least_alike = SIZE_MAX;
 
-    for (size_t k = i; k < lines->n && l->columns[i].cut == CLI_CUT_COMMAND; k += l->n)
+    for (size_t k = i; k < lines->n; k += l->n)
         act_strv_push(&texts, lines->v[k]);
     act_strv_sort(&texts);
-    for (size_t k = 1; k < texts.n && l->columns[i].cut == CLI_CUT_COMMAND; k++)
-        if (table_looks_like(texts.v[k - 1], texts.v[k], l->widths[i], CLI_CUT_COMMAND))
-            l->columns[i].cut = CLI_CUT_MIDDLE;
+    table_find_shared(l, i, &texts);
+    for (size_t c = 0; c < sizeof(cuts) / sizeof(cuts[0]) && least_alike > 0; c++) {
+        size_t alike = 0;
+        l->columns[i].cut = cuts[c];
+        for (size_t k = 1; k < texts.n; k++)
+            alike += table_looks_like(l, i, texts.v[k - 1], texts.v[k]);
+        best = alike < least_alike ? cuts[c] : best;
+        least_alike = alike < least_alike ? alike : least_alike;
+    }
+    l->columns[i].cut = best;
 }
 
 /* Lays the table out by what was measured, and by the first rows that are shown. */
@@ -360,7 +455,7 @@ static void table_lay_out(struct cli_table *l, const struct act_strv *lines)
     cli_fit(l->columns, l->widths, l->n, l->room);
     for (size_t i = 0; i < l->n; i++) {
         l->last = l->widths[i] > 0 ? i : l->last;
-        if (l->room > 0 && l->widths[i] > 0)
+        if (l->room > 0 && l->widths[i] > 0 && l->columns[i].cut == CLI_CUT_COMMAND)
             table_tell_apart(l, i, lines);
     }
     l->laid_out = true;
@@ -400,6 +495,7 @@ void cli_table_free(struct cli_table *table)
     free(table->columns);
     free(table->widths);
     free(table->known);
+    act_strv_release(&table->shared);
     free(table);
 }
 

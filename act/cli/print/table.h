@@ -18,8 +18,9 @@ enum cli_cut {
     CLI_CUT_WORDS,    /* whole words, and "..." */
     CLI_CUT_PARTS,    /* its first parts, which two blanks separate, as a whole */
     CLI_CUT_COMMAND,  /* whole words; where its script would not be seen, "..." and what comes from there;
-                          where commands that differ would look alike, their ends */
+                          where commands that differ would look alike, their ends, or what they do not share */
     CLI_CUT_MIDDLE,   /* what fits of its beginning, "..." and its last words */
+    CLI_CUT_APART,    /* its script, "..." and what comes behind what commands of that script share */
 };
 
 struct cli_column {

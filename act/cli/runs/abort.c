@@ -130,7 +130,7 @@ static int cmd_abort_confirm(const struct cli *cli, const struct flow_runs *runs
 static int cmd_abort_confirm_words(const struct cli *cli, struct act_error *err)
 {
     ACT_AUTOFREE char *question =
-        act_sprintf("Abort the %zu run%s, of a sweep?", cli->words.n, cli_plural(cli->words.n));
+        act_sprintf("Abort the %zu run%s of a sweep?", cli->words.n, cli_plural(cli->words.n));
 
     return cli->options.yes ? 0 : cli_confirm(cli, question, err);
 }

@@ -74,7 +74,7 @@ static void print_files(const struct flow_files *files, const struct cli *cli)
 static void print_folders(const struct run_spec *spec)
 {
     static const struct cli_column columns[] = {
-        {"FOLDER", 'l', .rank = 0}, {"MODE", 'l', .rank = 2}, {"WHERE", 'l', .rank = 1, .min = 12}};
+        {"FOLDER", 'l', .rank = 0}, {"MODE", 'l', .rank = 2}, {"WHERE", 'l', .rank = 1, .below = true}};
     ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < spec->n_folders; i++) {

@@ -128,7 +128,7 @@ static int cmd_query_print_table(struct cli *cli, const char *state, struct act_
     flow_rows_close(runs);
     if (rc < 0)
         return rc;
-    if (count.total == 0 && !state && !cli->options.json)
+    if (count.total == 0 && !cli->options.json)
         cli_note_no_runs(&table);
     if (count.n < count.total)
         act_note("%zu of %zu runs; --max 0 shows all", count.n, count.total);
@@ -174,20 +174,31 @@ static size_t count_alike(const struct flow_logs *logs, size_t first, const char
     return n;
 }
 
+/* Says which logs follow: on a terminal their folder, as whole paths would not fit. */
+static void print_logs_head(const struct flow_logs *logs, bool is_terminal)
+{
+    fputs(is_terminal ? "log files in " : "log files:", stdout);
+    if (is_terminal)
+        cli_put_name(logs->folder);
+    puts(is_terminal ? ":" : "");
+}
+
 static void print_logs(const struct flow_logs *logs)
 {
     size_t shown = 0, i = 0;
+    bool is_terminal = cli_width() > 0;
+    size_t folder = is_terminal && logs->n > 0 ? strlen(logs->folder) + 1 : 0;
 
     if (logs->n > 0)
-        puts("log files:");
+        print_logs_head(logs, is_terminal);
     while (i < logs->n && shown < SHOWN_LOGS) {
         ACT_AUTOFREE char *pattern = pattern_of(logs->v[i].path);
         size_t alike = count_alike(logs, i, pattern);
-        cmd_query_put_line(logs->v[i].path, 0);
+        cmd_query_put_line(logs->v[i].path + folder, 0);
         if (alike > SHOWN_ALIKE)
-            cmd_query_put_line(pattern, alike);
+            cmd_query_put_line(pattern + folder, alike);
         for (size_t k = 1; k < alike && alike <= SHOWN_ALIKE; k++)
-            cmd_query_put_line(logs->v[i + k].path, 0);
+            cmd_query_put_line(logs->v[i + k].path + folder, 0);
         shown += alike <= SHOWN_ALIKE ? alike : 2;
         i += alike;
     }

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/print/wrap.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/runs/runs.h"
@@ -187,17 +188,36 @@ char *cli_tags_text(const struct ledger_run *row)
     return text.len ? act_buf_steal(&text) : NULL;
 }
 
+/* What is said of the runs of a state, of which there is none. */
+struct show_state {
+    const char *word, *verb;
+};
+
+static struct show_state show_state_of(const char *name)
+{
+    static const struct show_state states[] = {[RUN_QUEUED] = {"queued ", "is queued"},
+                                               [RUN_RUNNING] = {"running ", "is running"},
+                                               [RUN_FAILED] = {"failed ", "has failed"}};
+    enum run_state state = name ? run_state_from_name(name) : RUN_UNKNOWN;
+
+    return state < sizeof(states) / sizeof(states[0]) && states[state].word ? states[state]
+                                                                            : (struct show_state){"", NULL};
+}
+
 void cli_note_no_runs(const struct flow_table *table)
 {
+    struct show_state state = show_state_of(table->state);
     const char *name = table->labels.name;
     ACT_AUTO(act_buf) tags = {0};
     ACT_AUTOFREE char *where = table->cluster ? act_sprintf(" on cluster '%s'", table->cluster) : act_strdup("");
 
     render_add_tags(table->labels.tags, &tags);
     if (name && tags.len)
-        act_note("no run%s is named '%s' and tagged '%s'", where, name, tags.data);
+        act_note("no %srun%s is named '%s' and tagged '%s'", state.word, where, name, tags.data);
     else if (name || tags.len)
-        act_note("no run%s is %s '%s'", where, name ? "named" : "tagged", name ? name : tags.data);
+        act_note("no %srun%s is %s '%s'", state.word, where, name ? "named" : "tagged", name ? name : tags.data);
+    else if (state.verb)
+        act_note("no run%s %s", where, state.verb);
     else
         act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
 }
@@ -427,6 +447,18 @@ static void print_field(const char *name, const char *value)
     printf("%-9s %s\n", name, line);
 }
 
+/* Prints a sentence, on a terminal in lines that fit. */
+static void print_sentence(const char *name, const char *text)
+{
+    enum { AT = 10 };
+
+    if (!text || !*text)
+        return;
+    ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+    printf("%-9s ", name);
+    cli_put_prose(line, AT, AT);
+}
+
 static void print_time(const char *name, int64_t unix_s)
 {
     char text[ACT_TIME_TEXT];
@@ -489,9 +521,9 @@ void cli_print_run(const struct flow_run *run, const char *progress, const char 
     cli_print_coloured(stdout, cli_state_colour(s->state), "%s", run_state_name(s->state));
     putchar('\n');
     print_field("progress", progress);
-    print_field("reason", s->reason);
+    print_sentence("reason", s->reason);
     print_attempt(s);
-    print_field("retry", s->retry);
+    print_sentence("retry", s->retry);
     print_field("id", run->row.id);
     print_field("name", run->row.name);
     print_tags(&run->row);

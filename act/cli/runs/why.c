@@ -72,8 +72,8 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
 
 /* ---- for people */
 
-/* Prints text from a log on one line of reasonable length. */
-static void cmd_why_put_text(const char *text)
+/* Returns text from a log as one line of reasonable length. New string. */
+static char *cmd_why_text(const char *text)
 {
     enum { SHOWN = 400 };
     size_t len = strlen(text), n = len < SHOWN ? len : SHOWN;
@@ -86,7 +86,14 @@ static void cmd_why_put_text(const char *text)
     for (char *c = shown; *c && !utf8; c++)
         if ((unsigned char)*c & 0x80)
             *c = '?';
-    printf("%s%s\n", shown, n < len ? "..." : "");
+    return act_sprintf("%s%s", shown, n < len ? "..." : "");
+}
+
+static void cmd_why_put_text(const char *text)
+{
+    ACT_AUTOFREE char *line = cmd_why_text(text);
+
+    puts(line);
 }
 
 enum { FIELD = 10 }; /* how wide a name and its blank are */
@@ -116,23 +123,32 @@ static const char *without_rank(const char *reason, int rank)
     return NULL;
 }
 
-static void put_how_it_ended(const struct flow_why *why)
+/* Returns how the rank ended that failed first. New string. */
+static char *why_end_of_rank(const struct flow_why *why)
 {
-    if (why->rank < 0 || why->class[0]) { /* which rank failed is not all there is to say */
-        cmd_why_put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
-        return;
-    }
     const char *said = without_rank(why->reason, why->rank);
-    printf("rank %d%s", why->rank, why->node ? " on node " : "");
-    if (why->node)
-        cli_put_name(why->node);
-    fputs(" failed first: ", stdout);
+
     if (said)
-        cmd_why_put_text(said);
-    else if (why->signal)
-        printf("killed by signal %d (%s)\n", why->signal, sigdescr_np(why->signal) ?: "unknown");
-    else
-        printf("exited with status %d\n", why->exit_status);
+        return cmd_why_text(said);
+    if (why->signal)
+        return act_sprintf("killed by signal %d (%s)", why->signal, sigdescr_np(why->signal) ?: "unknown");
+    return act_sprintf("exited with status %d", why->exit_status);
+}
+
+/* Prints how the run ended, behind a text that begins the line. */
+static void put_how_it_ended(const char *attempt, const struct flow_why *why)
+{
+    bool is_of_rank = why->rank >= 0 && !why->class[0]; /* else which rank failed is not all there is to say */
+    const char *reason = why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why";
+    ACT_AUTOFREE char *end = is_of_rank ? why_end_of_rank(why) : cmd_why_text(reason);
+    ACT_AUTOFREE char *node = why->node ? cli_name(why->node) : NULL;
+    ACT_AUTO(act_buf) line = {0};
+
+    act_buf_adds(&line, attempt);
+    if (is_of_rank)
+        act_buf_addf(&line, "rank %d%s%s failed first: ", why->rank, node ? " on node " : "", node ? node : "");
+    act_buf_adds(&line, end);
+    cli_put_prose(line.data, 0, 0);
 }
 
 /* Tells whether the evidence is the last line that was shown of the rank that failed first. */
@@ -149,7 +165,8 @@ static void put_evidence(const struct flow_why *why)
         return;
     bool is_others = why->cause_rank >= 0 && why->cause_rank != why->rank;
     if (!is_others && why_shows_line(why)) {
-        printf("%-9s the last line above, of %s\n", "evidence", why->log);
+        ACT_AUTOFREE char *above = act_sprintf("the last line above, of %s", why->log);
+        cmd_why_put_field("evidence", above);
         return;
     }
     ACT_AUTOFREE char *text = is_others ? act_sprintf("rank %d, %s: %s", why->cause_rank, why->log, why->line)
@@ -161,7 +178,8 @@ static void put_evidence(const struct flow_why *why)
 static void put_where_to_look(const struct flow_run *run, const struct flow_why *why)
 {
     if (!why->rank_log) {
-        printf("%-9s a q %s; it has no log of that rank\n", "next", run->row.id);
+        ACT_AUTOFREE char *look = act_sprintf("a q %s; it has no log of that rank", run->row.id);
+        cmd_why_put_field("next", look);
         return;
     }
     ACT_AUTO(act_buf) text = {0};
@@ -199,11 +217,11 @@ static void put_diagnosis(const struct flow_run *run, const struct flow_why *why
 
 static void put_failure(const struct flow_run *run, const struct flow_why *why)
 {
-    ACT_AUTOFREE char *attempt = cli_attempt(&run->status, why->attempt);
+    ACT_AUTOFREE char *which = cli_attempt(&run->status, why->attempt);
+    bool is_one_of_several = run->status.attempt > 1 || run->status.attempts > 1;
+    ACT_AUTOFREE char *attempt = is_one_of_several ? act_sprintf("attempt %s: ", which) : act_strdup("");
 
-    if (run->status.attempt > 1 || run->status.attempts > 1)
-        printf("attempt %s: ", attempt);
-    put_how_it_ended(why);
+    put_how_it_ended(attempt, why);
     for (size_t i = 0; i < why->lines.n; i++) {
         fputs("  ", stdout);
         cmd_why_put_text(why->lines.v[i]);
@@ -248,12 +266,12 @@ static void put_running(const struct flow_run *run, const struct flow_why *why)
     int64_t silent_s = act_now_unix_s() - s->heartbeat_unix_s;
 
     act_time_to_local(s->started_unix_s, since);
-    printf("running since %s", since);
-    if (s->heartbeat_unix_s > 0) {
-        act_duration_to_text(silent_s > 0 ? silent_s : 0, ago);
-        printf("; its last sign of life was %s ago", ago);
-    }
-    putchar('\n');
+    act_duration_to_text(silent_s > 0 ? silent_s : 0, ago);
+    bool has_beaten = s->heartbeat_unix_s > 0;
+    ACT_AUTOFREE char *line =
+        act_sprintf("running since %s%s%s%s", since, has_beaten ? "; its last sign of life was " : "",
+                    has_beaten ? ago : "", has_beaten ? " ago" : "");
+    cli_put_prose(line, 0, 0);
     if (*s->reason)
         cmd_why_put_field("reason", s->reason);
     put_what_ranks_said(why);

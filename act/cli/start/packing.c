@@ -66,7 +66,8 @@ static int ask_large(void *arg, const struct flow_init *io, struct act_error *er
 {
     struct cli_packing *p = arg;
     ACT_AUTOFREE char *what = describe_large(io);
-    ACT_AUTOFREE char *question = act_sprintf("%s. Pack and upload it?", what);
+    ACT_AUTOFREE char *question =
+        act_sprintf("%s. A line in .gitignore or .actignore leaves a name out. Pack and upload it all?", what);
 
     if (!io->dry_run && (p->cli->options.yes || isatty(STDIN_FILENO)))
         return cli_confirm(p->cli, question, err);

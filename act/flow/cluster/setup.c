@@ -84,8 +84,11 @@ static int setup_check_free(const struct platform_setup *setup, const char *name
         return rc;
     setup_place_files(&named, name);
     if (access(named.file, F_OK) == 0)
-        return act_error_set(err, ACT_USAGE, "there is a cluster '%s' already: '%s'; 'a cluster edit %s' changes it",
-                             name, named.file, name);
+        return act_error_set(
+            err, ACT_USAGE,
+            "there is a cluster '%s' already: '%s'; 'a cluster edit %s' changes it, 'a cluster remove %s' "
+            "removes it",
+            name, named.file, name, name);
     if (strcmp(name, CONFIG_BUILT_IN_CLUSTER) == 0 && !setup->in_project)
         return act_error_set(err, ACT_USAGE, "'local' is the built-in cluster of every project: take another name");
     return 0;

@@ -108,6 +108,14 @@ static const char *program_near_file(const struct package_list *list, const char
     return n ? act_nearest(path, paths) : NULL;
 }
 
+/* Tells whether a word is a file of the package and what was meant as words behind it. */
+static bool program_quoted_too_much(const struct package_list *list, const char *word)
+{
+    ACT_AUTOFREE char *first = act_strndup(word, strcspn(word, " "));
+
+    return strchr(word, ' ') && find_packed(list, first);
+}
+
 static int missing(const struct place *p, const char *word, struct act_error *err)
 {
     ACT_AUTOFREE char *clean = act_path_clean(word);
@@ -124,6 +132,8 @@ static int missing(const struct place *p, const char *word, struct act_error *er
     act_error_set(err, ACT_NOT_FOUND, "there is no '%s' in the project '%s'", word, p->config->project_root);
     if (near)
         act_error_hint(err, "did you mean '%s'?", near);
+    else if (program_quoted_too_much(p->list, clean))
+        act_error_hint(err, "leave out the quotes, which make one word of a script and its options");
     return -ACT_NOT_FOUND;
 }
 

@@ -18,7 +18,7 @@ static void add_changes(const struct package_summary *package, struct act_buf *o
 {
     act_buf_addf(out, ", %zu changed:", package->n_changed);
     for (size_t i = 0; i < package->changed.n; i++)
-        act_buf_addf(out, " %s", package->changed.v[i]);
+        act_buf_addf(out, "%s %s", i ? "," : "", package->changed.v[i]);
     if (package->n_changed > package->changed.n)
         act_buf_addf(out, " and %zu more", package->n_changed - package->changed.n);
 }
