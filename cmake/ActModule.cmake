@@ -20,6 +20,14 @@ function(act_links folder origin)
   endforeach()
 endfunction()
 
+# act_libraries(<name>...): finds libraries that modules name under LIBRARIES.
+function(act_libraries)
+  foreach(name ${ARGN})
+    find_library(ACT_LIBRARY_${name} ${name} REQUIRED)
+    mark_as_advanced(ACT_LIBRARY_${name})
+  endforeach()
+endfunction()
+
 # act_module(<name> LEVEL <n> [NODE] HEADERS <file>... SOURCES <file>... [USES <module>...] [LIBRARIES <library>...]
 #            [EXPORTS <module or library>...])
 function(act_module name)
@@ -55,6 +63,8 @@ function(act_module name)
       endif()
       if(needed IN_LIST M_USES)
         set(needed act_${needed}${suffix})
+      elseif(ACT_LIBRARY_${needed})
+        set(needed ${ACT_LIBRARY_${needed}})
       endif()
       target_link_libraries(${target} ${scope} ${needed})
     endforeach()

@@ -17,6 +17,7 @@ import waiting
 RUN_ID = re.compile(r"[A-Za-z0-9_-]+_\d+_[0-9a-f]{8}")
 SANITIZER = re.compile(rb"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
 FINAL = ("Completed", "Failed", "Canceled")
+ASAN_OPTIONS = os.environ.get("ASAN_OPTIONS", "detect_leaks=1")  # of scripts/test
 
 
 class Result:
@@ -53,7 +54,7 @@ class Act:
             "LANG": "C.UTF-8",
             "ACT_TRUSTED_PROJECTS": "*",  # test_trust.py does without
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:9",  # not this machine's own: nobody listens there
-            "ASAN_OPTIONS": "detect_leaks=1",
+            "ASAN_OPTIONS": ASAN_OPTIONS,
         }
         for folder in (self.project / "aux_data/aml", self.project / "aux_data/configs", scratch / "home"):
             folder.mkdir(parents=True)
@@ -233,9 +234,9 @@ class Act:
         return {pid: words for pid, words in found.items() if words}
 
     def await_ends(self):
-        """Waits some time for what ends by itself: runs that a test did not wait for."""
+        """Waits some time for what ends by itself, runs that a test did not wait for. Whether all has ended."""
         with contextlib.suppress(AssertionError):
-            waiting.until(lambda: not self.processes(), "all processes have ended", timeout=30)
+            return waiting.until(lambda: not self.processes(), "all processes have ended", timeout=30)
 
     def clean_up(self):
         """Ends whatever a test left running. Returns what that was."""

@@ -21,14 +21,14 @@ sys.path.insert(0, str(HERE))
 
 import azurite as azurite_server  # noqa: E402
 from act_tool import Act  # noqa: E402
-from azureml_fixtures import azureml, azureml_on_double, azureml_server  # noqa: E402,F401
+from azureml_fixtures import azureml, azureml_on_double, azureml_server, server_on_double  # noqa: E402,F401
 from browser import browser  # noqa: E402,F401
 from double_fixtures import az, blobserver, double, double_server, file_server, login, shares  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 from firefox import firefox  # noqa: E402,F401
 from listener import listener, other_listener  # noqa: E402,F401
 from gpu_machine import gpu_machine  # noqa: E402,F401
-from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, still  # noqa: E402,F401
+from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, still, still_server  # noqa: E402,F401
 from place_fixtures import place  # noqa: E402,F401
 from pod_fixtures import pod_bed  # noqa: E402,F401
 from slurm_fixtures import behind_ssh, lab, slurm  # noqa: E402,F401
@@ -70,9 +70,7 @@ def act(request, programs, scratch):
     tool = Act(programs, scratch)
     yield tool
     on_purpose = request.node.get_closest_marker("leaves_processes")
-    if not on_purpose:
-        tool.await_ends()
-    left = tool.clean_up()
+    left = {} if not on_purpose and tool.await_ends() else tool.clean_up()
     if left and not on_purpose:
         pytest.fail(f"processes were left running: {left}")
 

@@ -16,25 +16,39 @@ ENDED = {"phase": "Succeeded", "containerStatuses": [
 
 @pytest.fixture(scope="session")
 def kubernetes_server():
+    yield from serve()
+
+
+@pytest.fixture(scope="session")
+def still_server():
+    """One whose pods do not run."""
+    yield from serve(run=False)
+
+
+def serve(**settings):
     if kubernetes_double.missing():
         pytest.skip(kubernetes_double.missing())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="act-kubernetes-"))
-    server = kubernetes_double.Kubernetes(folder)
+    server = kubernetes_double.Kubernetes(folder, **settings)
     yield server
     server.stop()
     shutil.rmtree(folder)
 
 
+def empty(server):
+    """The server for one test. A body that the official client would not send fails the test."""
+    server.tell("reset")
+    yield server
+    try:
+        server.check()
+    finally:
+        server.tell("reset")
+
+
 @pytest.fixture
 def kubernetes_api(kubernetes_server):
-    """An empty cluster, whether or not its pods can run here. A body that the official client would not send fails the
-    test."""
-    kubernetes_server.tell("reset")
-    yield kubernetes_server
-    try:
-        kubernetes_server.check()
-    finally:
-        kubernetes_server.tell("reset")
+    """An empty cluster, whether or not its pods can run here."""
+    yield from empty(kubernetes_server)
 
 
 @pytest.fixture
@@ -48,14 +62,7 @@ def kubernetes(act, kubernetes_api):
 
 
 @pytest.fixture
-def still(act, tmp_path):
-    """The project on a cluster of its own, whose pods do not run: a test says what becomes of them."""
-    if kubernetes_double.missing():
-        pytest.skip(kubernetes_double.missing())
-    server = kubernetes_double.Kubernetes(tmp_path, run=False)
-    server.use(act)
-    yield server
-    try:
-        server.check()
-    finally:
-        server.stop()
+def still(act, still_server):
+    """The project on an empty cluster whose pods do not run: a test says what becomes of them."""
+    still_server.use(act)
+    yield from empty(still_server)

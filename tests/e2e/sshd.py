@@ -13,6 +13,7 @@ import threading
 import time
 
 import waiting
+from act_tool import ASAN_OPTIONS
 
 SSHD = pathlib.Path("/usr/sbin/sshd")
 LOGIN = "lab"  # the name of the host in the client's configuration
@@ -29,7 +30,7 @@ def missing():
 def as_machine(slots, more=""):
     """For Sshd.shell(): a machine of its own that has so many slots."""
     return ("unset ACT_HOME XDG_RUNTIME_DIR\n"
-            f"export SHELL=/bin/bash ACT_LOCAL_SLOTS={slots} ASAN_OPTIONS=detect_leaks=1\n{more}")
+            f"export SHELL=/bin/bash ACT_LOCAL_SLOTS={slots} ASAN_OPTIONS={ASAN_OPTIONS}\n{more}")
 
 
 def free_port():

@@ -667,8 +667,8 @@ PAGES = ("", "run?id={2}", "compare?id={0}&id={1}&id={2}", "compare?tag=sweep%3D
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_everybody_can_read_it(reader, path):
-    """axe finds nothing, nothing is wider than the window, nothing moves once it is there."""
+def test_fits_every_window(reader, path):
+    """Nothing is wider than the window, nothing moves once it is there."""
     if "sweep" in path:
         reader.data.rows = page_double.sweep()
     path = path.format(*(r["id"] for r in reader.data.rows))
@@ -676,9 +676,6 @@ def test_everybody_can_read_it(reader, path):
         reader.open(path, **how)
         reader.scroll_through()
         assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        reader.browser.evaluate(AXE.read_text() + "; 0")
-        found = reader.browser.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, v.nodes[0].html]))")
-        assert found == [], name
         moved = reader.browser.evaluate("""new Promise(done => {
             let sum = 0;
             new PerformanceObserver(list => list.getEntries().forEach(e => { sum += e.hadRecentInput ? 0 : e.value; }))
@@ -698,16 +695,22 @@ def open_all(reader):
         reader.until_text(" of ", "#log [role=status]")
 
 
+# What axe looks for in each way: the dark colours are all that differs from the light page.
+RULES = {"light": {}, "dark": {"runOnly": ["color-contrast"]}, "phone": {}}
+
+
 @pytest.mark.parametrize("path", PAGES)
-def test_everybody_can_read_what_opens(reader, path):
+def test_everybody_can_read_it(reader, path):
+    """axe finds nothing on a page of which all is open; test_ui.py shows it pages on which some is shut."""
     if "sweep" in path:
         reader.data.rows = page_double.sweep()
-    for name in ("light", "dark", "phone"):
+    for name, rules in RULES.items():
         reader.open(path.format(*(r["id"] for r in reader.data.rows)), **WAYS[name])
         reader.scroll_through()
         open_all(reader)
         reader.browser.evaluate(AXE.read_text() + "; 0")
-        found = reader.browser.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, v.nodes[0].html]))")
+        found = reader.browser.evaluate(f"axe.run({json.dumps(rules)}).then("
+                                        "r => r.violations.map(v => [v.id, v.impact, v.nodes[0].html]))")
         assert found == [], name
         assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
 
