@@ -181,8 +181,8 @@ class Sshd:
 
 
 class Relay:
-    """A listener in front of a server of this machine, which hangs up on the first connections and passes the later ones
-    on. passed counts the bytes of both directions, turns how often the other side than before has spoken."""
+    """A listener in front of a server of this machine, which hangs up on the first connections and passes the later
+    ones on. passed counts the bytes of both directions, turns how often the other side than before has spoken."""
 
     def __init__(self, port, refuses=0):
         self.to, self.refuses, self.taken, self.passed = port, refuses, 0, 0

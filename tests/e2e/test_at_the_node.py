@@ -1,5 +1,5 @@
-"""What holds for all verbs that lead to the nodes of runs: `a shell`, `a notebook`, `a attach`, `a forward`, `a ssh`, and
-ssh by `a ssh-config`."""
+"""What holds for all verbs that lead to the nodes of runs: `a shell`, `a notebook`, `a attach`, `a forward`, `a ssh`,
+and ssh by `a ssh-config`."""
 import contextlib
 import json
 import os
@@ -50,8 +50,8 @@ def until_said(process, pattern):
 
 def of_the_way(run):
     """The processes of this machine that lead to a run, here and on its nodes, which are on it as well."""
-    verbs = {b"tunnel", b"session", b"input", b"interrupt", b"__tunnel", b"__session", b"__input", b"__interrupt", b"ssh",
-             b"logs", b"act-sshd"}
+    verbs = {b"tunnel", b"session", b"input", b"interrupt", b"__tunnel", b"__session", b"__input", b"__interrupt",
+             b"ssh", b"logs", b"act-sshd"}
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -138,8 +138,8 @@ def is_served(address, verb):
 @on_a_terminal
 @pytest.mark.parametrize("verb", TYPED)
 def test_a_narrow_terminal(act, terminal, verb):
-    """Of 20 columns. Ctrl-Z stops the command, which goes on in the foreground; Ctrl-C ends it, and the terminal is what it
-    was."""
+    """Of 20 columns. Ctrl-Z stops the command, which goes on in the foreground; Ctrl-C ends it, and the terminal is what
+    it was."""
     test_notebook.double(act)
     test_tensorboard.package(act)
     run, port = test_forward.serve(act)

@@ -85,7 +85,7 @@ TEST(test_first_words)
 
 TEST(test_first_words_with_bytes)
 {
-    assert_fails(far_test_open(8), err, ACT_FAIL, "no part of what ACT says");
+    assert_fails(far_test_open(8), err, ACT_FAIL, "not part of ACT's protocol");
 }
 
 /* First words that fail without saying why, and such with more behind them. */
@@ -350,7 +350,7 @@ TEST(test_a_result_before_all_is_sent_again)
     far_test_answer(0);
     engine_run(engine, &is_done);
     assert_int_equal(put.rc, -ACT_FAIL);
-    assert_non_null(strstr(act_error_text(&put.error), "no part of what ACT says"));
+    assert_non_null(strstr(act_error_text(&put.error), "not part of ACT's protocol"));
     store_call_release(&put);
 }
 
