@@ -138,8 +138,8 @@ def is_served(address, verb):
 @on_a_terminal
 @pytest.mark.parametrize("verb", TYPED)
 def test_a_narrow_terminal(act, terminal, verb):
-    """Of 20 columns. Ctrl-Z stops the command, which goes on in the foreground; Ctrl-C ends it, and the terminal is what
-    it was."""
+    """It has 20 columns. Ctrl-Z stops the command, which then goes on in the foreground. Ctrl-C ends it, and leaves the
+    terminal as it was."""
     test_notebook.double(act)
     test_tensorboard.package(act)
     run, port = test_forward.serve(act)
