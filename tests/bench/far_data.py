@@ -130,7 +130,7 @@ class World:
         self.prepare(tool, line, made)
         before, passed = self.cpu_there(), self.relay.passed if self.relay else 0
         over, found = threading.Event(), {0: 0}
-        watcher = threading.Thread(target=self.watch, args=(over, found))
+        watcher = threading.Thread(target=self.watch, args=(over, found), daemon=True)
         watcher.start()
         begun = time.monotonic()
         process = subprocess.Popen(self.words(tool, line.verb), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
