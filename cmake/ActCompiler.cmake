@@ -54,7 +54,7 @@ if(ACT_SANITIZE)
   target_compile_options(act_sanitize INTERFACE ${act_sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(act_sanitize INTERFACE ${act_sanitizers})
   if(ACT_SANITIZE MATCHES address)
-    # Both for a quicker start: it need not write addresses into its tables, nor look up what ASan replaces.
+    # Both for a quicker start: the program need not write addresses into its tables, nor look up what ASan replaces.
     target_link_options(act_sanitize INTERFACE -no-pie $<$<C_COMPILER_ID:GNU>:-static-libasan>)
     add_library(act_asan OBJECT ${CMAKE_CURRENT_LIST_DIR}/asan.c)
     target_link_libraries(act_sanitize INTERFACE $<TARGET_OBJECTS:act_asan>)

@@ -107,15 +107,19 @@ static int proc_fork(const struct proc_start *start, char *const *env, pid_t *ou
 {
     int ends[2], errnum = 0;
     pid_t parent = getpid();
+    sigset_t all, before;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of this program runs in the child */
     pid_t pid = fork();
     if (pid == 0) {
         errnum = proc_become(start, env, parent);
         _exit(act_write_all(ends[1], &errnum, sizeof(errnum)) < 0 ? ACT_WRAPPER : 0);
     }
     errnum = pid < 0 ? errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     while (pid > 0 && read(ends[0], &errnum, sizeof(errnum)) < 0 && errno == EINTR)
         continue;

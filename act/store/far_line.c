@@ -240,16 +240,22 @@ bool far_line_greeted(struct far *far, const struct far_frame *frame)
     return frame->len == 0;
 }
 
-/* Sends all calls that have no result. */
+static void line_send_again(struct far *far, bool syncs)
+{
+    for (size_t i = 0; i < far->n_slots; i++) {
+        struct far_call *c = far->slots[i];
+        if (c && (c->call->op == STORE_SYNC) == syncs && (c->stage == FAR_CALL_WAITS || c->stage == FAR_CALL_KEPT))
+            far_call_write(c);
+    }
+}
+
+/* Sends all calls that have no result: first what a sync is to wait for. */
 static void line_up(struct far *far)
 {
     far->state = FAR_UP;
     far->broken = (struct act_error){0};
-    for (size_t i = 0; i < far->n_slots; i++) {
-        struct far_call *c = far->slots[i];
-        if (c && (c->stage == FAR_CALL_WAITS || c->stage == FAR_CALL_KEPT))
-            far_call_write(c);
-    }
+    line_send_again(far, false);
+    line_send_again(far, true);
 }
 
 static void line_ask(struct far *far, struct far_call *c)

@@ -72,7 +72,7 @@ static void fail_stretches(struct stretches *all, int rc, const struct act_error
  * cache until they are written. */
 static bool stretches_are_local(const struct stretches *all)
 {
-    return store_traits(all->store)->is_disk && store_window(all->store) == 1;
+    return all->n > 0 && store_traits(all->store)->is_disk && store_window(all->store) == 1;
 }
 
 /* ---- slices ---- */
@@ -206,9 +206,10 @@ static size_t next_len(const struct stretching *s)
 {
     size_t before = next_before(s);
     uint64_t left = s->stretch->end - s->stretch->offset - s->started, most = s->stretch->slice;
+    bool is_local = stretches_are_local(s->all);
 
-    if (most == 0)
-        most = stretches_are_local(s->all) ? SLICE_OF_DISK : SLICE;
+    if (most == 0 || (is_local && most > SLICE_OF_DISK))
+        most = is_local ? SLICE_OF_DISK : SLICE;
     if (s->stretch->slice == 0 && s->all->limit < most)
         most = before + s->all->limit;
     return left == 0 ? 0 : (size_t)(left + before < most ? left + before : most);

@@ -188,13 +188,16 @@ void walk_begin_call(struct walk *walk)
 {
     walk->calls_under_way++;
     walk->syncing.has_all = false;
+    if (walk->syncing.out)
+        *walk->syncing.out = false;
 }
 
 static void walk_synced(struct store_call *call)
 {
     struct walk *walk = call->arg;
 
-    *walk->syncing.out = call->rc == 0 && walk->syncing.has_all;
+    /* Over a new connection the answer may come before those of the objects that it was to sync. */
+    *walk->syncing.out = call->rc == 0 && walk->syncing.has_all && walk->objects_under_way == 0;
     store_call_release(call);
 }
 

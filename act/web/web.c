@@ -203,7 +203,7 @@ static size_t web_send_some(struct web_visit *v, const char *bytes, size_t len)
 
 static void web_source_ready(void *visit);
 
-/* Waits for the next piece of the file; the client is listened to only for its end. */
+/* Waits for the next piece of the file, for less long once the client has ended its side: it may be gone. */
 static void web_starve(struct web_visit *v)
 {
     v->source->is_watched = engine_watch(v->web->options.engine, v->source->file.fd, false, web_source_ready, v);
@@ -211,7 +211,7 @@ static void web_starve(struct web_visit *v)
         end_visit(v);
         return;
     }
-    v->deadline_ms = act_now_monotonic_ms() + STARVE_MS;
+    v->deadline_ms = act_now_monotonic_ms() + (v->is_deaf ? WRITE_MS : STARVE_MS);
     web_watch(v);
 }
 
@@ -433,8 +433,11 @@ static void discard(struct web_visit *v)
     char ignored[16384];
     size_t n;
 
-    if (!web_read_some(v, ignored, sizeof(ignored), &n) && v->is_deaf && v->stage != FREE)
+    if (!web_read_some(v, ignored, sizeof(ignored), &n) && v->is_deaf && v->stage != FREE) {
         web_watch(v);
+        if (v->source && v->source->is_watched)
+            v->deadline_ms = act_now_monotonic_ms() + WRITE_MS;
+    }
     if (v->stage == LINGERING && (v->is_deaf || (v->n_out += n) > LINGER_BYTES))
         end_visit(v);
 }

@@ -27,6 +27,10 @@ target_link_libraries(blobserver PRIVATE ssl crypto PkgConfig::EXPAT Threads::Th
 add_executable(bounds blobserver/bounds.c)
 target_link_libraries(bounds PRIVATE act_base ssl crypto Threads::Threads act_flags act_sanitize)
 
+# A program that leaks, which LeakSanitizer must see.
+add_executable(leaks leaks.c)
+target_link_libraries(leaks PRIVATE act_flags act_sanitize)
+
 # An older kernel, for the programs that are installed.
 add_executable(oldkernel oldkernel.c)
 target_link_libraries(oldkernel PRIVATE act_flags)

@@ -234,7 +234,7 @@ class Act:
         return {pid: words for pid, words in found.items() if words}
 
     def await_ends(self):
-        """Waits some time for what ends by itself, runs that a test did not wait for. Whether all has ended."""
+        """Waits some time for runs that a test did not wait for. Returns whether all have ended."""
         with contextlib.suppress(AssertionError):
             return waiting.until(lambda: not self.processes(), "all processes have ended", timeout=30)
 

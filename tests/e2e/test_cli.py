@@ -24,10 +24,11 @@ ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
 
 
 def smoke_tests():
-    """The files and functions of the tests that are marked so."""
+    """The files and functions of the tests that are marked so, themselves or in their place (place_fixtures.py)."""
     for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and any("smoke" in ast.unparse(d) for d in node.decorator_list):
+            if isinstance(node, ast.FunctionDef) and (any("smoke" in ast.unparse(d) for d in node.decorator_list) or
+                                                      any(a.arg == "place" for a in node.args.args)):
                 yield path, node
 
 

@@ -169,7 +169,7 @@ def test_a_run_that_named_gpus_is_submitted_again(act, gpu_machine):
 
 
 @pytest.fixture
-def stranger():
+def other_process():
     """A process of another user."""
     process = subprocess.Popen(["setpriv", "--reuid=nobody", "--clear-groups", "sleep", "600"])
     yield process
@@ -181,17 +181,17 @@ def reason(act, run):
     return act.info(run).get("reason") or ""
 
 
-def test_a_busy_gpu_is_not_given_out(act, gpu_machine, stranger):
+def test_a_busy_gpu_is_not_given_out(act, gpu_machine, other_process):
     machine = gpu_machine(2)
     machine.smi(g0=31744)
-    machine.compute((0, stranger.pid, "/usr/bin/python", 31744))
+    machine.compute((0, other_process.pid, "/usr/bin/python", 31744))
     assert said(act, "-n", "1") == ["1 PCI_BUS_ID 0"]
 
 
-def test_a_run_waits_for_a_gpu_of_another_user(act, gpu_machine, stranger):
+def test_a_run_waits_for_a_gpu_of_another_user(act, gpu_machine, other_process):
     machine = gpu_machine(2)
     machine.smi(g1=31744)
-    machine.compute((1, stranger.pid, "/usr/bin/python", 31744))
+    machine.compute((1, other_process.pid, "/usr/bin/python", 31744))
     run = act.submit(*SAY, before=("-n", "2"))
     why = r"waits for 1 of 2 GPUs: GPU 1 is used by another user \(nobody, python, 31 GiB, 0 min\)"
     act.until(lambda: re.search(why, reason(act, run)), lambda: reason(act, run))
@@ -248,10 +248,10 @@ def test_gpus_near_one_another(act, gpu_machine):
 # ---- what is shown
 
 
-def test_gpus_are_listed(act, gpu_machine, stranger):
+def test_gpus_are_listed(act, gpu_machine, other_process):
     machine = gpu_machine(2)
     machine.smi(g1=31744)
-    machine.compute((1, stranger.pid, "/usr/bin/python", 31744))
+    machine.compute((1, other_process.pid, "/usr/bin/python", 31744))
     act.env["CUDA_VISIBLE_DEVICES"] = "0"
     shown = act.run("summary").out
     assert re.search(r"GPU 0 +NVIDIA H100 +0.0 of 79.6 GiB +-", shown), shown

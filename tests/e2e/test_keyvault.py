@@ -116,12 +116,12 @@ def test_where_a_secret_is_may_be_shown(act, store, vault):
 
 
 @pytest.mark.parametrize("said, match", [
-    ("keyvault:", "no secret of a key vault"),
-    ("keyvault:https://a.vault.azure.net/keys/x", "no secret of a key vault"),
-    ("keyvault:https://a.vault.azure.net/secrets/x?y", "no secret of a key vault"),
-    ("keyvault:https://a.vault.azure.net/secrets/x/1/2", "no secret of a key vault"),
-    ("keyvault:https://a.vault.azure.net/secrets/a_b", "no secret of a key vault"),
-    ("keyvault:https://me@a.vault.azure.net/secrets/x", "no secret of a key vault")])
+    ("keyvault:", "is not a secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/keys/x", "is not a secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/secrets/x?y", "is not a secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/secrets/x/1/2", "is not a secret of a key vault"),
+    ("keyvault:https://a.vault.azure.net/secrets/a_b", "is not a secret of a key vault"),
+    ("keyvault:https://me@a.vault.azure.net/secrets/x", "is not a secret of a key vault")])
 def test_a_wrong_reference(act, store, vault, said, match):
     account(act, store, account_key=said)
     message = act.fail("ls", "data", status=7, match=match)

@@ -1,6 +1,7 @@
 """How the programs are built: what makes a mistake in memory end in a crash and not in somebody else's hands."""
 import pathlib
 import re
+import subprocess
 
 import elf
 import pytest
@@ -27,6 +28,14 @@ def test_runs_at_any_address(program, programs):
         pytest.skip("with sanitizers, programs start sooner at a fixed address")
     assert program.type == elf.DYN
     assert program.dynamic[elf.DT_FLAGS_1][0] & elf.DF_1_PIE
+
+
+def test_leaks_are_seen(act, programs):
+    """With the options that all tests give the programs."""
+    if is_optimised(programs):
+        pytest.skip("without sanitizers")
+    done = subprocess.run([programs.parent / "tests/leaks"], env=act.env, capture_output=True, check=False)
+    assert done.returncode and b"LeakSanitizer: detected memory leaks" in done.stderr, done
 
 
 def test_tables_of_the_linker_are_read_only_before_main(program):

@@ -111,7 +111,7 @@ def test_a_project_cannot_say_which_hosts_are_trusted(act, listener):
     ("trusted_hosts: [0.0.0.0]\n", 0o660, 4, "can be written by its group"),
     ("trusted_hosts: [0.0.0.0\n", 0o600, 7, "config.yaml:"),
     ("trusted_hosts: {a: b}\n", 0o600, 7, "trusted_hosts"),
-    ("trusted_hosts: ['http://0.0.0.0']\n", 0o600, 7, "among the trusted hosts is none"),
+    ("trusted_hosts: ['http://0.0.0.0']\n", 0o600, 7, "in trusted_hosts is not a host"),
 ])
 def test_a_list_that_says_nothing_trusts_nobody(act, listener, text, mode, status, words):
     settings(act, text, mode)

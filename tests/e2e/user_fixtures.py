@@ -15,7 +15,7 @@ def stranger():
     if made.returncode:
         pytest.skip(f"no user can be made: {made.stderr.strip()}")
     yield name
-    subprocess.run(["userdel", name], check=False, capture_output=True)
+    subprocess.run(["userdel", name], check=True, capture_output=True)
 
 
 def as_user(name, *words):

@@ -37,7 +37,7 @@ const struct cli_command cli_cluster_commands[] = {
          "come back; 'a ssh RUN' does so later.\n"
          "A shell that nobody uses is warned, and then ended (--idle).\n"
          "Without a terminal, COMMAND has the input and output of this command.\n"
-         "On Azure Machine Learning there is none: its nodes are not reached from here.\n"
+         "On Azure Machine Learning there is none: nothing leads to ACT's agent there ('a ssh RUN' opens a shell).\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param compile-args last-package name tag time idle keep use-bad-nodes dry-run yes",
      A_COMMAND,
@@ -59,7 +59,7 @@ const struct cli_command cli_cluster_commands[] = {
          "the run ends too, unless it was started with --keep. When the connection breaks, it is made anew; a run\n"
          "to which nobody is connected ends after five minutes.\n"
          "Kernels and terminals that do nothing are ended (--idle), and with the last one the run.\n"
-         "On Azure Machine Learning there is none: its nodes are not reached from here.\n"
+         "On Azure Machine Learning there is none: nothing leads to ACT's agent there.\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param compile-args last-package name tag time idle keep port open use-bad-nodes "
                 "dry-run yes",
@@ -221,7 +221,7 @@ const struct cli_command cli_cluster_commands[] = {
      .details = "Cluster files are yours, in ~/.config/act/clusters, which every project finds, or the project's,\n"
                 "which come first. add writes a new one (with --project: into the project), and never overwrites\n"
                 "one. It ends with the checks of 'a doctor'. Without a terminal it names the option that is missing.\n"
-                "The first cluster that you add becomes the default if they find nothing. list without -c lists\n"
+                "The first cluster that you add becomes the default if its checks find nothing. list without -c lists\n"
                 "cluster files unless the default cluster has a workspace; list --own always does.\n"
                 "Clusters of a workspace need a cluster file of platform aml: NAME is one of them (default:\n"
                 "compute_target). Node pools need one of platform k8s with an aks part (default: aks.pool). create\n"

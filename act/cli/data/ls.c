@@ -190,9 +190,10 @@ static void cmd_ls_print_mapped(const struct cli *cli, const char *name)
 
 static int cmd_ls_mapped(struct cli *cli, struct act_error *err)
 {
+    const struct cli_list_options *o = CLI_OPTIONS(cli, list);
     const struct config *c = cli->flow.config;
 
-    if (CLI_OPTIONS(cli, list)->leftovers)
+    if (o->leftovers || o->recursive || o->long_form)
         return cli_needs_more(cli, err);
     for (size_t i = 0; i < c->n_folders; i++)
         cmd_ls_print_mapped(cli, c->folders[i].name);

@@ -295,8 +295,8 @@ static const char *parse_foreign_option(const struct cli_command *command, const
         const char *names, *option, *advice;
     } rows[] = {
         {"--gpus --gpu --gres --ngpus --np --ntasks --processes --nproc-per-node", "num-gpu", "-n N"},
-        {"--env --environment --export", "param", "-p 'env: {NAME: VALUE}'"},
-        {"--partition --account --qos --time --walltime", "param", "-p 'slurm: {KEY: VALUE}'"},
+        {"--env --environment --export", "num-gpu", "-p 'env: {NAME: VALUE}'"},
+        {"--partition --account --qos --time --walltime", "num-gpu", "-p 'slurm: {KEY: VALUE}'"},
         {"--status --state --states", "failed", "--running, --queued or --failed"},
         {"--depends --dependency", "after", "--after RUN"},
         {"--job-name --title", "name", "--name NAME"},

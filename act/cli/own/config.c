@@ -17,8 +17,8 @@
 
 #define ORIGIN_DEFAULT "default"
 
-/* Adds "~/.config/act/config.yaml:2", which fits beside a key and its value on 80 columns. On a terminal what is no
- * default stands out. */
+/* Adds "~/.config/act/config.yaml:2", which fits beside a key and its value on 80 columns. On a terminal a
+ * default has no origin, so that other values stand out. */
 static void push_origin(struct act_strv *cells, const char *origin)
 {
     if (cli_width() > 0 && act_streq(origin, ORIGIN_DEFAULT)) {

@@ -11,9 +11,11 @@
  * asked. */
 int cli_ask_trust(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
 
-/* Looks whether all is there that runs need on the cluster of the options. Release out. */
+/* Checks that all is there that runs need on the cluster of the options. Returns whether it is. Release out. */
 bool cli_examine(struct cli *cli, struct platform_findings *out);
+/* Returns the findings as the array "checks" of --json; a new reference. */
 json_t *cli_findings_json(const struct platform_findings *findings);
+/* Prints a line for each finding, with a mark for those that failed. */
 void cli_print_findings(const struct platform_findings *findings);
 
 int cmd_config(struct cli *cli, struct act_error *err);

@@ -14,7 +14,7 @@
 enum {
     DOWNLOADS = 4,
     SIZE_TEXT = 32,
-    BEGIN_MS = 300000, /* until the size is known; then it is given up */
+    BEGIN_MS = 60000, /* until the size is known; then it is given up */
 };
 
 struct download {
@@ -22,6 +22,7 @@ struct download {
     struct maker maker;
     struct web_visit *visit; /* until it is answered; NULL: it is */
     char *name;              /* NULL: nothing is under way here */
+    bool is_left;            /* nobody wants it any more: it only waits for the end of its process */
     char size[SIZE_TEXT];    /* what was read of the first line */
     size_t n_size;
 };
@@ -69,16 +70,29 @@ static void download_say(const struct downloads *all, struct web_visit *visit, i
              all->policy);
 }
 
+/* Ends it as soon as its process has ended. That is killed, but may hang in a file system. */
+static void download_leave(struct download *d)
+{
+    engine_forget(d->all->engine, d);
+    d->visit = NULL;
+    d->is_left = true;
+    maker_close_out(&d->maker);
+    if (d->maker.pid > 0)
+        maker_kill(&d->maker);
+    else
+        download_end(d);
+}
+
 static void download_fail(struct download *d, int status, const char *why)
 {
     download_say(d->all, d->visit, status, "This file cannot be had", why);
-    download_end(d);
+    download_leave(d);
 }
 
 /* The browser has all of it, or wants no more. */
 static void download_was_sent(void *arg)
 {
-    download_end(arg);
+    download_leave(arg);
 }
 
 /* Reads the first line, no byte more. Returns 1 when it is there, 0 when more is to come, below 0 when it never is. */
@@ -108,9 +122,11 @@ static void download_begin(void *arg)
     if (got == 0)
         return;
     engine_unwatch(d->all->engine, d->maker.out_fd);
-    engine_forget(d->all->engine, d);
-    if (got < 0) /* it says why when it ends */
+    if (got < 0) { /* it says why when it ends */
+        maker_kill(&d->maker);
         return;
+    }
+    engine_forget(d->all->engine, d);
     if (!act_int_from_text(d->size, &size) || size < 0) {
         download_fail(d, 502, "its size is not known");
         return;
@@ -128,6 +144,10 @@ static void download_maker_ended(void *arg)
     struct download *d = arg;
     const struct maker *m = &d->maker;
 
+    if (d->is_left) {
+        download_end(d);
+        return;
+    }
     if (d->visit && m->status == 0)
         download_begin(d);
     if (d->visit)
@@ -137,7 +157,7 @@ static void download_maker_ended(void *arg)
 
 static void download_took_too_long(void *arg)
 {
-    download_fail(arg, 502, "it took more than five minutes to begin, and was given up");
+    download_fail(arg, 502, "it took more than a minute to begin, and was given up");
 }
 
 static struct download *download_place(struct downloads *downloads)

@@ -5,7 +5,7 @@
  *   api_runs.c     the list of runs
  *   api_run.c      one run
  *   api_series.c   curves
- *   api_log.c      a piece of a log, or of a file
+ *   api_log.c      a piece of a log, or a whole file
  *   api_diff.c     in what runs differ
  *   api_clusters.c the clusters, and who uses them
  *

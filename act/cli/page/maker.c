@@ -39,8 +39,8 @@ void maker_kill(const struct maker *m)
 static void maker_reap(struct maker *m)
 {
     maker_kill(m);
-    if (m->pid > 0)
-        waitpid(m->pid, &m->status, 0);
+    while (m->pid > 0 && waitpid(m->pid, &m->status, 0) < 0 && errno == EINTR)
+        continue;
     m->pid = 0;
     maker_close(m, &m->end_fd);
     engine_forget(m->engine, m);

@@ -188,7 +188,7 @@ char *cli_tags_text(const struct ledger_run *row)
     return text.len ? act_buf_steal(&text) : NULL;
 }
 
-/* What is said of the runs of a state, of which there is none. */
+/* The words of a note that there is no run of a state. */
 struct show_state {
     const char *word, *verb;
 };

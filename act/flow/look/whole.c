@@ -31,16 +31,19 @@ static int whole_log_bytes(const struct flow_source *source, const struct store_
     return rc == 0 && at < log->size ? act_error_set(err, ACT_FAIL, "'%s' became shorter", log->key) : rc;
 }
 
+/* *out_begun: some of the log may have been given to the sink. */
 static int whole_log_of(struct flow_source *source, const struct flow_run *run, const char *name,
-                        const struct flow_file_sink *sink, struct act_error *err)
+                        const struct flow_file_sink *sink, bool *out_begun, struct act_error *err)
 {
     ACT_AUTO(store_page) logs = {0};
 
     source->with_outputs = true;
     int rc = source->store ? flow_source_list(source, &logs, err) : 0;
     for (size_t i = 0; rc == 0 && i < logs.n; i++)
-        if (strcmp(logs.v[i].key, name) == 0)
+        if (strcmp(logs.v[i].key, name) == 0) {
+            *out_begun = true;
             return whole_log_bytes(source, &logs.v[i], sink, err);
+        }
     return rc < 0 ? rc : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", run->row.id, name);
 }
 
@@ -50,14 +53,15 @@ int flow_read_log(struct flow *flow, const struct flow_run *run, const char *nam
     struct flow_source source = {0}, here = {0};
     struct act_error ignored;
     int rc = flow_source_open(flow, run, &source, err);
-    bool is_there = rc == 0;
+    bool is_there = rc == 0, begun = false;
 
     if (rc == 0)
-        rc = whole_log_of(&source, run, name, sink, err);
+        rc = whole_log_of(&source, run, name, sink, &begun, err);
     flow_source_close(&source);
-    if (rc == 0 || (is_there && rc != -ACT_NOT_FOUND) || !run_state_is_final(run->status.state))
+    if (rc == 0 || begun || (is_there && rc != -ACT_NOT_FOUND) || !run_state_is_final(run->status.state))
         return rc;
-    if (flow_source_open_here(flow, run, &here, &ignored) == 0 && whole_log_of(&here, run, name, sink, &ignored) == 0)
+    if (flow_source_open_here(flow, run, &here, &ignored) == 0 &&
+        whole_log_of(&here, run, name, sink, &begun, &ignored) == 0)
         rc = 0;
     flow_source_close(&here);
     return rc;
@@ -69,6 +73,8 @@ int flow_read_log(struct flow *flow, const struct flow_run *run, const char *nam
 struct whole_way {
     const struct flow_file_sink *sink;
     struct act_buf last;
+    uint64_t left; /* of the size that was said */
+    bool grows;    /* bytes behind it are no sign of another file */
 };
 
 static int whole_pass(struct whole_way *way, struct act_error *err)
@@ -82,18 +88,23 @@ static int whole_pass(struct whole_way *way, struct act_error *err)
 static int whole_write(void *arg, const void *data, size_t len, struct act_error *err)
 {
     struct whole_way *way = arg;
-    int rc = whole_pass(way, err);
 
+    if (len > way->left && !way->grows) /* the last piece is held back, so that nobody takes what came for the whole */
+        return act_error_set(err, ACT_TEMPORARY, "it was replaced while it was read; get it again");
+    if (len > way->left)
+        len = (size_t)way->left;
+    way->left -= len;
+    int rc = whole_pass(way, err);
     act_buf_add(&way->last, data, len);
     return rc;
 }
 
-/* What is at a path in a store, if it is a file that the run wrote. */
+/* The object at a path in a store, and whether the run wrote it. */
 struct whole_found {
     struct flow_span span;
     const char *rel; /* in the folder */
     uint64_t size;
-    bool is_own;
+    bool is_own, grows;
 };
 
 static int whole_look(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
@@ -103,6 +114,7 @@ static int whole_look(void *arg, const struct store_entry *entry, const char *re
     (void)rel;
     (void)err;
     found->size = entry->size;
+    found->grows = entry->grows;
     found->is_own = entry->kind == STORE_FILE && flow_span_has(&found->span, entry, found->rel);
     return 0;
 }
@@ -125,6 +137,8 @@ static int whole_file_bytes(struct flow *project, struct store *store, const str
     int rc = transfer_list(flow_engine(project), &at, TRANSFER_LEVEL, whole_look, &found, err);
     if (rc == -ACT_NOT_FOUND || (rc == 0 && !found.is_own))
         return whole_no_output(run, path, err);
+    way.left = found.size;
+    way.grows = found.grows;
     if (rc == 0)
         rc = sink->begin(sink->arg, found.size, err);
     if (rc == 0)

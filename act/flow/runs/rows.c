@@ -91,7 +91,7 @@ struct flow_run *flow_rows_find(const struct flow_rows *rows, const char *id)
 
 /* ---- their specifications */
 
-/* A damaged row is one row. */
+/* Warns of a damaged row; the others are shown as usual. */
 static void rows_warn_damaged(const struct flow_run *run, const struct act_error *err)
 {
     act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
@@ -159,7 +159,7 @@ int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error 
     return rows_load_specs(flow, &(struct flow_table){.with_spec = true}, false, runs->v, runs->n, err);
 }
 
-/* Reads of a specification what lists show. A damaged one is said, and none. */
+/* Reads the part of a specification that lists show. It warns of a damaged one, which the run then lacks. */
 static void rows_load_brief(struct flow_run *run)
 {
     ACT_AUTOFREE char *text = run->row.spec ? codec_json_only(run->row.spec, run_brief_members) : NULL;

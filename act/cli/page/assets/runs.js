@@ -85,7 +85,7 @@ const GROUPS = [
 
 /* A sweep by its name, or by its id; another group by what its runs share. */
 function groupTitle(group, by) {
-  return by === "sweep" ? `Sweep ${group.title || group.name}` : group.name || "without";
+  return by === "sweep" ? `Sweep ${group.title || group.name}` : group.name || "(empty)";
 }
 
 /* What runs have together: the GPUs of those that run, their cluster, the age of the youngest. */
@@ -175,10 +175,11 @@ class RunsPage {
       ["sort", sort === "age" ? "" : sort],
       ["order", sort === "age" && order === "desc" ? "" : order],
       ["group", this.by()],
-      ...this.open().map((name) => ["open", name]),
       ["max", PAGE_RUNS],
       ["offset", this.offset || ""],
-    ])}`;
+    ])}${this.open()
+      .map((name) => `&open=${encodeURIComponent(name)}`)
+      .join("")}`;
   }
 
   /* By what runs are grouped; "": not at all. */
@@ -187,9 +188,9 @@ class RunsPage {
     return by === "none" ? "" : by;
   }
 
-  /* The groups whose runs are shown: all words of the address, which are names of such groups. */
+  /* The groups whose runs are shown: words of the address, each a name behind "=", as a name may be empty. */
   open() {
-    return chosen.get("open").split(" ").filter(Boolean).map(decodeURIComponent);
+    return [...new URLSearchParams(chosen.get("open").replaceAll(" ", "&")).getAll("")];
   }
 
   words() {
@@ -366,7 +367,7 @@ class RunsPage {
   toggle(group) {
     const open = this.open();
     const now = group.open ? open.filter((name) => name !== group.name) : [...open, group.name];
-    chosen.set("open", now.map(encodeURIComponent).join(" "));
+    chosen.set("open", now.map((name) => `=${encodeURIComponent(name)}`).join(" "));
     this.live.now();
   }
 
