@@ -164,7 +164,7 @@ def test_azure_machine_learning_cannot(act, azureml):
 
 
 def test_bad_nodes_take_the_right_words(act):
-    act.fail("nodes", status=2, match="takes one run")
+    act.fail("nodes", status=3, match="no run '@'")
     act.fail("nodes", "--forget", "n1", status=2, match="goes with --bad")
     act.fail("nodes", "--bad", "--forget", status=2, match="which node")
     act.fail("nodes", "--bad", "--forget", "n1", status=3, match="no failure of node 'n1' is remembered")

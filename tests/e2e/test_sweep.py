@@ -378,7 +378,7 @@ def test_by_the_name_that_a_list_shows(train):
         assert [run["id"] for run in runs_of(act, name)] == ids, name
     for words in (("wait", "--timeout", "1s", "s1"), ("wait", "--timeout", "1s", "--tag", "sweep=s1")):
         act.fail(*words, status=125, match="after 1 s 0 of 2 runs have ended")
-    act.fail("abort", "s1", status=2, match="Abort the 2 runs, of a sweep\\? Without a terminal nobody can answer")
+    act.fail("abort", "s1", status=2, match="Abort the 2 runs of a sweep\\? Without a terminal nobody can answer")
     act.fail("logs", "s1", status=3, match="it is a sweep: name one of its runs, such as 's1.1'")
     act.until(lambda: {run["state"] for run in runs_of(act, s)} == {"Running"}, "both run")
     assert "queued" not in act.run("sweep", "--show", "s1").err
