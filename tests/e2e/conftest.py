@@ -32,7 +32,7 @@ from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, s
 from place_fixtures import place  # noqa: E402,F401
 from pod_fixtures import pod_bed  # noqa: E402,F401
 from slurm_fixtures import behind_ssh, lab, slurm  # noqa: E402,F401
-from ssh_fixtures import host, hosts, pair, rack, rack_bed  # noqa: E402,F401
+from ssh_fixtures import host, hosts, of_runs, pair, rack, rack_bed  # noqa: E402,F401
 from terminal_fixtures import terminal  # noqa: E402,F401
 from user_fixtures import stranger  # noqa: E402,F401
 

@@ -1,4 +1,6 @@
 """Fixtures: machines without a scheduler, each a private sshd with a home of its own, and a cluster file for them."""
+import shutil
+
 import pytest
 
 import pods
@@ -102,3 +104,13 @@ def rack(act, rack_bed):
     hosts.use("gpu1", "gpu2", "gpu3")
     yield hosts
     hosts.end()
+
+
+@pytest.fixture
+def of_runs(act):
+    """The options by which programs of OpenSSH lead to the nodes of runs."""
+    if not shutil.which("sshd", path="/usr/sbin:/usr/bin"):
+        pytest.skip("no sshd")
+    config = act.scratch / "of_runs"
+    config.write_text(act.run("ssh-config").out)
+    return ["-F", config]

@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import select
-import shutil
 import subprocess
 
 import pytest
@@ -20,16 +19,6 @@ import user_fixtures
 import waiting
 
 on_a_terminal = pytest.mark.skipif(tmux.MISSING is not None, reason=str(tmux.MISSING))
-
-
-@pytest.fixture
-def of_runs(act):
-    """Words of ssh that lead to the nodes of runs."""
-    if not shutil.which("sshd", path="/usr/sbin:/usr/bin"):
-        pytest.skip("no sshd")
-    config = act.scratch / "of_runs"
-    config.write_text(act.run("ssh-config").out)
-    return ["ssh", "-F", config]
 
 
 def start(act, *words):
@@ -69,7 +58,7 @@ def test_nothing_outlives_a_command_that_is_killed(act, place, of_runs):
         "forward": (start(act, a, "forward", run, f"0:{port}"), rb"leads to port"),
         "attach": (start(act, a, "attach", run), rb"port \d+"),
         "beside": (start(act, a, "ssh", "-L", f"0:{port}", run, "--", "sh", "-c", "echo up; cat"), rb"^up|\nup"),
-        "ssh": (start(act, *of_runs, f"act-{run}", "echo up; cat"), rb"^up|\nup"),
+        "ssh": (start(act, "ssh", *of_runs, f"act-{run}", "echo up; cat"), rb"^up|\nup"),
     }
     for process, said in ways.values():
         until_said(process, said)
@@ -90,7 +79,7 @@ def test_the_run_ends_meanwhile(act, place, of_runs):
     ways = {
         "attach": (start(act, a, "attach", run), rb"port \d+"),
         "beside": (start(act, a, "ssh", "-L", f"0:{port}", run, "--", "sh", "-c", "echo up; cat"), rb"^up|\nup"),
-        "ssh": (start(act, *of_runs, f"act-{run}", "echo up; cat"), rb"^up|\nup"),
+        "ssh": (start(act, "ssh", *of_runs, f"act-{run}", "echo up; cat"), rb"^up|\nup"),
     }
     for process, said in ways.values():
         until_said(process, said)
@@ -110,7 +99,7 @@ def test_the_run_has_not_begun(act, of_runs):
     waits = f"run '{run}' is Queued: its node is known when it runs"
     act.fail("forward", run, "0:80", status=5, match=waits)
     act.fail("ssh", "-L", "0:80", run, status=5, match=waits)
-    for words in ([act.programs / "a", "ssh", run, "--", "true"], [*of_runs, f"act-{run}", "true"]):
+    for words in ([act.programs / "a", "ssh", run, "--", "true"], ["ssh", *of_runs, f"act-{run}", "true"]):
         done = subprocess.run(words, env=act.env, cwd=act.project, capture_output=True, text=True, timeout=300)
         assert done.returncode and f"run '{run}' is Queued" in done.stderr, done
     attached = start(act, act.programs / "a", "attach", run)
@@ -211,7 +200,7 @@ def test_another_user(act, place, of_runs, stranger):
     a, (served, port) = act.programs / "a", test_forward.serve(act, *place)
     run = test_attach.reads(act, *place)
     typing = test_attach.typing(act, run)
-    beside = start(act, *of_runs, f"act-{run}", "echo up; cat")
+    beside = start(act, "ssh", *of_runs, f"act-{run}", "echo up; cat")
     until_said(beside, rb"up")
     shell = start(act, a, *place, "shell", "--", "sh", "-c", "echo up; cat")
     until_said(shell, rb"up")

@@ -12,15 +12,10 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 @pytest.fixture
-def client(act):
+def client(act, of_runs):
     """Runs a program of OpenSSH with what 'a ssh-config' prints."""
-    if not shutil.which("sshd", path="/usr/sbin:/usr/bin"):
-        pytest.skip("no sshd")
-    config = act.scratch / "of_runs"
-    config.write_text(act.run("ssh-config").out)
-
     def run(program, *words, status=0, typed=b"", match=""):
-        done = subprocess.run([program, "-F", config, *words], env=act.env, cwd=act.project, input=typed,
+        done = subprocess.run([program, *of_runs, *words], env=act.env, cwd=act.project, input=typed,
                               capture_output=True, timeout=300)
         assert done.returncode == status, done
         assert match in done.stderr.decode(), done
