@@ -689,6 +689,18 @@ TEST(the_size_of_a_job_is_bounded)
     }
 }
 
+/* A failed pod that left these words as it ended. */
+static json_t *pod_that_said(const char *index, int exit_status, const char *reason, const struct run_status *words)
+{
+    CODEC_AUTOJSON json_t *text = words ? run_status_to_json(words) : json_object();
+    ACT_AUTOFREE char *line = codec_json_line(text), *name = act_sprintf("p%s", index);
+
+    return json_pack("{s:{s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:{s:{s:i, s:s, s:s}}}]}}", "metadata", "name", name,
+                     "annotations", "batch.kubernetes.io/job-completion-index", index, "status", "phase", "Failed",
+                     "containerStatuses", "name", "main", "state", "terminated", "exitCode", exit_status, "reason",
+                     reason, "message", line);
+}
+
 TEST(the_last_words_of_the_first_pod_are_the_status)
 {
     CODEC_AUTOJSON json_t *job = kubernetes_test_json_of(JOB(FAILED("PodFailurePolicy"))),
@@ -700,19 +712,40 @@ TEST(the_last_words_of_the_first_pod_are_the_status)
                                .started_unix_s = 1000,
                                .ended_unix_s = 2000,
                                .reason = "rank 1 ended with exit status 3"};
-    CODEC_AUTOJSON json_t *text = run_status_to_json(&words);
-    ACT_AUTOFREE char *line = codec_json_line(text);
     struct run_status status;
 
-    json_array_append_new(pods, json_pack("{s:{s:s, s:{s:s}}, s:{s:s, s:[{s:s, s:{s:{s:i, s:s}}}]}}", "metadata",
-                                          "name", "p0", "annotations", "batch.kubernetes.io/job-completion-index", "0",
-                                          "status", "phase", "Failed", "containerStatuses", "name", "main", "state",
-                                          "terminated", "exitCode", 3, "message", line));
+    json_array_append_new(pods, pod_that_said("0", 3, "Error", &words));
     kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
     assert_string_equal(status.reason, words.reason);
     assert_int_equal(status.failed_rank, 1);
     assert_int_equal(status.attempt, 2);
     assert_int_equal(status.ended_unix_s, 2000);
+}
+
+/* When one pod fails, its Job ends the others. The first one may hear of that before it misses the one that failed. */
+TEST(a_first_pod_that_was_told_to_end_does_not_explain_the_failure)
+{
+    static const struct {
+        int exit_status;
+        const char *why, *reason;
+    } rows[] = {
+        {137, "OOMKilled", "a pod used more memory than it may and was killed; raise k8s.memory"},
+        {7, "Error", "pod 'p1' ended with exit status 7"},
+        {121, "Error", "one of its pods failed: m; 'a logs' shows its last words"},
+    };
+    struct run_status words = {.state = RUN_CANCELED, .exit_status = 143, .attempt = 2, .reason = "aborted"};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *job = kubernetes_test_json_of(JOB(FAILED("PodFailurePolicy"))),
+                              *pods = kubernetes_test_json_of("[]");
+        struct run_status status;
+        json_array_append_new(pods, pod_that_said("0", 121, "Error", &words));
+        json_array_append_new(pods, pod_that_said("1", rows[i].exit_status, rows[i].why, NULL));
+        kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
+        assert_string_equal(status.reason, rows[i].reason);
+        assert_string_equal(run_state_name(status.state), "Failed");
+        assert_int_equal(status.attempt, 2);
+    }
 }
 
 TEST(a_queue_says_why_a_run_waits)

@@ -258,7 +258,7 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
                  "pod '%s' could not start: act, which moves files, does not run in the image; submit with a static "
                  "build of ACT (release)",
                  kubernetes_name_of(pod));
-    } else if (exit_status != 0) {
+    } else if (exit_status != 0 && exit_status != KUBERNETES_LOST_GROUP) { /* that one was told to end */
         snprintf(out->reason, sizeof(out->reason), "pod '%s' ended with exit status %lld", kubernetes_name_of(pod),
                  (long long)exit_status);
     }
@@ -380,11 +380,14 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
     bool told = read_last_words(view->pods, &words);
     int64_t ended = complete ? kubernetes_time(status, "completionTime") : 0;
 
-    if (told && (words.state == RUN_COMPLETED) == (complete != NULL)) {
+    /* A Job that fails ends its other pods. The first one then says "aborted", which explains nothing. */
+    if (told && words.state == (complete ? RUN_COMPLETED : RUN_FAILED)) {
         *out = words;
         name_bad_nodes(view, out);
-    } else if (failed)
+    } else if (failed) {
+        out->attempt = told ? words.attempt : out->attempt;
         k8s_state_explain_failure(view, failed, out);
+    }
     if (kubernetes_completions(view->job) == 1 && out->attempt <= replaced(view->pods, 1))
         out->attempt = replaced(view->pods, 1) + 1; /* nobody told the pod of those before it */
     if (out->state == RUN_UNKNOWN)
