@@ -60,7 +60,8 @@ static bool pidfd_folder_wait(int folder, int timeout_ms)
     while (!folder_has_ended(folder)) {
         if (timeout_ms >= 0 && act_now_monotonic_ms() - started >= timeout_ms)
             return false;
-        poll(NULL, 0, LOOK_MS);
+        if (poll(NULL, 0, LOOK_MS) < 0) /* a signal, which ends poll() on a pidfd as well */
+            return false;
     }
     return true;
 }

@@ -11,8 +11,8 @@
 int proc_pidfd_open(pid_t pid);
 /* Tells whether poll() reports the end; otherwise only proc_pidfd_wait() does. */
 bool proc_pidfd_is_pollable(int fd);
-/* Waits for the process to end, at most timeout_ms (-1: without limit; 0: only looks), and returns whether it has. A
- * child is a zombie then. */
+/* Waits for the process to end, at most timeout_ms (-1: without limit; 0: only looks) or until a signal comes, and
+ * returns whether it has ended. A child is a zombie then. */
 bool proc_pidfd_wait(int fd, int timeout_ms);
 /* Returns when the process pid began, in clock ticks since the boot (field 22 of /proc/<pid>/stat, proc(5)), which
  * together with pid tells it from all others. -1: there is no such process. */
