@@ -75,13 +75,15 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
-        self.call("Page.navigate", url=path if str(path).startswith(("http:", "about:")) else f"file://{path}")
+        url = path if str(path).startswith(("http:", "about:")) else f"file://{path}"
+        loader = self.call("Page.navigate", url=url).get("loaderId")
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.message())
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         said = [e["params"] for e in self.events
                 if e.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
-        asked = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
+        asked = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"
+                 and e["params"]["loaderId"] == loader]  # and not of the page before, which may still ask
         return said, asked
 
     def evaluate(self, expression):

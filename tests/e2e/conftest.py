@@ -4,6 +4,7 @@ The programs are those of build/dev, or of the build folder that ACT_BUILD names
 import functools
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -37,11 +38,29 @@ from terminal_fixtures import terminal  # noqa: E402,F401
 from user_fixtures import stranger  # noqa: E402,F401
 
 
+# Tests that break, kill, or bring what is hostile or damaged, by file and by name. They run with the sanitizers as well
+# as with the release, as do those that are marked smoke. All others do so in `scripts/test --sanitized`.
+SANITIZED = {"test_as_listed", "test_bad_names", "test_clock", "test_disk", "test_faults", "test_incomplete",
+             "test_killed", "test_kubernetes_errors", "test_kubernetes_loss", "test_kubernetes_trust", "test_names",
+             "test_pod", "test_programs", "test_resume", "test_shell", "test_slurm_faults", "test_soak", "test_trust",
+             "test_trust_here", "test_wrong_ranges"}
+SANITIZED_NAME = re.compile("kill|vanish|dies|breaks|broken|damaged|interrupted")
+
+
 def pytest_configure(config):
     # Started in the background by a shell, this process ignores Ctrl-C, and so would the programs under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "smoke: one test of each area, for a second build")
+    config.addinivalue_line("markers", "sanitized: runs with the sanitizers as well as with the release")
     config.addinivalue_line("markers", "leaves_processes: ends with processes still running, on purpose")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if (item.path.stem in SANITIZED or SANITIZED_NAME.search(item.originalname)
+                or item.get_closest_marker("smoke")):
+            item.add_marker("sanitized")
 
 
 @pytest.fixture(scope="session")
