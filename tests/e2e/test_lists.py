@@ -44,6 +44,7 @@ def test_ls_is_names(act, voc):
     assert lines(act, "ls", "data/voc/deep", "data/voc/z") == ["data/voc/deep:", "b.txt", "er/", "data/voc/z:", "z"]
 
 
+@one_store
 def test_ls_counts_on_stderr(act, voc):
     assert act.run("ls", "data/voc").err == "2 folders, 2 objects, 5 B\n"
     assert act.run("ls", "-r", "data/voc").err == "5 objects, 2.0 KiB\n"
@@ -103,6 +104,7 @@ def test_a_mapped_folder_of_a_container_that_is_missing(act, azure):
     act.fail("ls", "data", status=3, match="container")
 
 
+@one_store
 def test_what_begins_so_is_suggested(act, voc):
     for words in (["ls"], ["du"], ["rm", "-y"], ["d"]):
         act.fail(*words, "data/vo", status=3,
@@ -155,6 +157,7 @@ def test_interrupted(act, azure, proxy):
 # ---- du
 
 
+@one_store
 def test_du(act, voc):
     assert lines(act, "du", "--bytes", "data/voc") == [f"{2009:>15}  {5:>10}  data/voc"]
     assert [line.split() for line in lines(act, "du", "-d", "1", "data/voc")] == [
@@ -169,6 +172,7 @@ def test_du(act, voc):
 # ---- rm
 
 
+@one_store
 def test_rm_with_a_filter(act, voc):
     plan = act.run("rm", "--dry-run", "--exclude", "deep/", "data/voc")
     assert plan.out.splitlines() == ["data/voc/a.txt", "data/voc/deep-not/d", "data/voc/z"]
