@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import documents
-from conftest import ROOT
+from conftest import ROOT, SANITIZED
 
 VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "sweep": [], "local": [], "query": ["q"], "qr": [], "qq": [],
@@ -38,6 +38,10 @@ def test_the_loop_types_every_verb():
     typed = {node.value for _, test in tests for node in ast.walk(test) if isinstance(node, ast.Constant)}
     typed |= {path.stem.removeprefix("test_") for path, _ in tests}
     assert not [verb for verb, aliases in VERBS.items() if not typed & {verb, *aliases}]
+
+
+def test_what_runs_with_the_sanitizers_is_there():
+    assert {name for name in SANITIZED if not (pathlib.Path(__file__).parent / f"{name}.py").exists()} == set()
 
 
 @pytest.mark.parametrize("word", ["abort", "act/cli/runs/abort.c"])
