@@ -282,6 +282,7 @@ def blame(act, *words):
     return act.run("blame", "--json", *words).json["jobs"]
 
 
+@pytest.mark.smoke
 def test_blame_goes_by_the_start(act, azureml):
     """Not by the submission: who waited longest has not run longest."""
     waited = seed(azureml, status="Running", prefix="waited", experiment="one", properties={"act.num_gpu": "6"})

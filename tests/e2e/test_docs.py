@@ -81,7 +81,7 @@ def test_each_verb_has_its_example(act):
     verbs = documents.Verbs(act)
     shown = {verbs.names[word] for word in re.findall(
         r"`a (?:-\S+ \w+ )*([a-z-]+)", (ROOT / "docs/reference/verbs.md").read_text()) if word in verbs.names}
-    assert shown == set(verbs.names.values())
+    assert shown == set(verbs.names.values()), "docs/reference/verbs.md has a line of each verb"
 
 
 def rows(text):
@@ -107,7 +107,8 @@ def test_json_keys(act):
         out = act.run(words[0], *options, *words[1:], status=None).out
         assert set(json.loads(out if out.startswith("{\n") else out.splitlines()[-1])) == keys, command
         tested.add(verbs.names[words[0]])
-    assert tested | elsewhere == {verb for verb in verbs.names.values() if "--json" in verbs.of(verb)}
+    assert tested | elsewhere == {verb for verb in verbs.names.values() if "--json" in verbs.of(verb)}, \
+        "docs/reference/json.md has a row of each verb with --json"
 
 
 def anchors(path):

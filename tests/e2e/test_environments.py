@@ -527,6 +527,7 @@ def test_tools_that_are_missing(act, file, said):
     assert not environments(act) and not rest(act)
 
 
+@pytest.mark.smoke
 def test_prune_removes_what_no_run_uses(act, index):
     """Nothing that was used lately, nothing that a run has which has not ended, and no link to nothing stays."""
     for version in ("1.0", "2.0"):

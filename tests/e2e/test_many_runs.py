@@ -551,6 +551,11 @@ def test_a_run_and_its_repetition_differ_in_nothing(act):
     assert differences(act, first, again) == []
 
 
+def test_a_setting_that_a_run_has_as_its_own_differs_once(act):
+    first, second = (act.finish("true", before=("-p", f"gpu_free_memory: {free}")) for free in (5, 20))
+    assert differences(act, first, second) == [("configuration", "run.gpu_free_memory", "5", "20")]
+
+
 def test_diff_shows_hunks(act):
     """As difflib does; of many lines the first, and of very many none."""
     texts = [[f"line {n}\n" for n in range(60)] for _ in range(2)]

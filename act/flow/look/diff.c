@@ -215,6 +215,7 @@ static const char *const own_members[] = {
     "modules",    "modules_purge",   "conda",         "venv",          "setup",
     "setup_rank", "setup_timeout",   "environment",   "hang",          "hang_gpus",
     "retry",      "compile_args",    "mount",         "sleep_if_fail", "sleep_if_succeed",
+    "gpus",       "gpu_free_memory",
 };
 
 /* "a.b" and so on; of a list of things with names, those. */
