@@ -279,22 +279,38 @@ def test_nobody_uses_it(act, terminal):
     ended(act, run_of(act))
 
 
+def make_gpu(parent):
+    """A folder for PATH, whose nvidia-smi says of a GPU how busy the file "busy" beside it says that it is."""
+    folder = parent / "smi"
+    folder.mkdir()
+    (folder / "busy").write_text("100\n")
+    smi = folder / "nvidia-smi"
+    smi.write_text('#!/bin/sh\ncd "$(dirname "$0")" && echo >>seen && '
+                   'echo 0, $(cat busy), 0, 1000, 30, 50, 0\n')
+    smi.chmod(0o755)
+    return folder
+
+
+def until_its_gpu_is_idle(act, screen, folder="smi"):
+    """A shell with an 'idle' of two seconds goes on as long as the GPU computes. folder: on its node."""
+    run = run_of(act)
+
+    def has_looked():
+        seen = act.run("ssh", run, "0", "--", "cat", f"{folder}/seen", status=None)  # there is none at first
+        return len(seen.out) >= 8
+    act.until(has_looked, "it is looked at again and again")
+    assert "this shell is ended" not in screen.text() and act.state(run) == "Running"
+    act.run("ssh", run, "0", "--", "sh", "-c", f"echo 0 >{folder}/busy")
+    screen.until("and no GPU computes: this shell is ended in .* unless you type something")
+    screen.until("and no GPU computes: the shell is ended, and the run")
+
+
 def test_a_gpu_computes(act, terminal):
     """Who waits for it uses the shell, although he types nothing."""
-    folder = act.scratch / "smi"
-    folder.mkdir()
-    smi, seen = folder / "nvidia-smi", folder / "seen"
-    seen.touch()
-    smi.write_text(f"#!/bin/sh\necho >> {seen}\necho 0, $(cat {folder}/busy), 0, 1000, 30, 50, 0\n")
-    smi.chmod(0o755)
-    (folder / "busy").write_text("100")
+    folder = make_gpu(act.scratch)
     act.env["PATH"] = f"{folder}:{act.env['PATH']}"
     screen = shell_on(terminal, "shell", "--idle", "2s")
-    act.until(lambda: len(seen.read_text()) >= 8, "it is looked at again and again")
-    assert "this shell is ended" not in screen.text() and act.state(run_of(act)) == "Running"
-    (folder / "busy").write_text("0")
-    screen.until("and no GPU computes: this shell is ended in")
-    screen.until("and no GPU computes: the shell is ended, and the run")
+    until_its_gpu_is_idle(act, screen, folder)
     ended(act, run_of(act))
 
 
