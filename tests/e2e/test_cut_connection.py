@@ -2,6 +2,7 @@
 of the cluster cuts it, or is away for a while."""
 import place_fixtures
 import test_at_the_node
+import test_attach
 import test_forward
 import test_notebook
 import test_shell
@@ -36,6 +37,20 @@ def test_ports_and_a_notebook(act, relayed):
         test_notebook.ends(notebook)
     assert test_notebook.ended(act, own) == "Canceled"
     act.run("abort", "-y", run)
+
+
+def test_input_of_a_rank(act, relayed):
+    """The output goes on, and what is typed later arrives; it is said that what was typed last may be lost."""
+    before, relay = relayed
+    run = test_attach.reads(act, *before)
+    process = test_attach.typing(act, run)
+    process.stdin.write(b"one\n")
+    process.stdin.flush()
+    test_attach.until_printed(process, b"read one")
+    relay.cut()
+    test_at_the_node.until_said(process, b"input of rank 0 is lost")
+    out, err = process.communicate(b"two\n")
+    assert out.endswith(b"read two\nno more\n"), (out, err)
 
 
 @test_at_the_node.on_a_terminal

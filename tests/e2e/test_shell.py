@@ -80,6 +80,16 @@ def test_a_command(act):
     assert ended(act, run_of(act))["exit_status"] == 3
 
 
+def test_nobody_waits_for_a_command_any_more(act, place):
+    """Without a terminal what runs there ends with 'a shell', however that ends, and the run with it."""
+    process = act.start(*place, "shell", "--", "sh", "-c", "echo up; exec sleep 1000")
+    assert process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGKILL if place else signal.SIGTERM)
+    assert process.wait() == (-signal.SIGKILL if place else 128 + signal.SIGTERM)
+    assert ended(act, run_of(act))["state"] != "Completed"
+    process.communicate()
+
+
 def test_a_command_that_is_not_there(act):
     result = act.run("shell", "--", "no-such-program", status=127)
     assert "cannot start 'no-such-program'" in result.err
@@ -168,15 +178,16 @@ def test_a_run_that_is_aborted(act, terminal):
     assert ended(act, run)["state"] == "Canceled"
 
 
-def test_a_command_that_is_killed(act):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_command_that_is_killed(act, how):
     """Its terminal is what it was; the shell waits for somebody to come back."""
     main, other = pty.openpty()
     before = termios.tcgetattr(other)
     process = subprocess.Popen([act.programs / "a", "shell"], env=act.env, cwd=act.project, stdin=other, stdout=other,
                                stderr=other)
     act.until(lambda: termios.tcgetattr(other) != before, "the session has the terminal")
-    process.kill()
-    process.wait()
+    process.send_signal(how)
+    assert process.wait(waiting.PATIENCE_S) == (143 if how == signal.SIGTERM else -how)
     act.until(lambda: termios.tcgetattr(other) == before, "the terminal is given back")
     run = run_of(act)
     assert act.state(run) == "Running"
