@@ -255,10 +255,13 @@ pid_t kept_stay(const struct cli *cli, const char *run, int *out_fd)
         return -1;
     ACT_AUTOCLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     kept_push_session(cli, run, "stay", &words);
-    int rc = proc_start(
-        &(struct proc_start){
-            .argv = words.v, .in_fd = pipes[0], .out_fd = null, .err_fd = null, .own_group = true, .ends_with_us = true},
-        &pid, &ignored);
+    int rc = proc_start(&(struct proc_start){.argv = words.v,
+                                             .in_fd = pipes[0],
+                                             .out_fd = null,
+                                             .err_fd = null,
+                                             .own_group = true,
+                                             .ends_with_us = true},
+                        &pid, &ignored);
     close(pipes[0]);
     *out_fd = pipes[1];
     return rc < 0 ? -1 : pid;
