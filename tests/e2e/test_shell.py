@@ -291,13 +291,13 @@ def test_nobody_uses_it(act, terminal):
 
 
 def make_gpu(parent):
-    """A folder for PATH, whose nvidia-smi says of a GPU how busy the file "busy" beside it says that it is."""
+    """A folder for PATH, whose nvidia-smi says of four GPUs how busy the file "busy" beside it says that they are."""
     folder = parent / "smi"
     folder.mkdir()
     (folder / "busy").write_text("100\n")
     smi = folder / "nvidia-smi"
-    smi.write_text('#!/bin/sh\ncd "$(dirname "$0")" && echo >>seen && '
-                   'echo 0, $(cat busy), 0, 1000, 30, 50, 0\n')
+    smi.write_text('#!/bin/sh\ncd "$(dirname "$0")" && echo >>seen\n'
+                   'for i in 0 1 2 3; do echo $i, $(cat busy), 0, 1000, 30, 50, 0; done\n')
     smi.chmod(0o755)
     return folder
 
