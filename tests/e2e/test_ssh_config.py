@@ -37,6 +37,7 @@ def run(act):
 
 
 def sshd_folders():
+    """Also those of others on this machine, which come and go."""
     return set(pathlib.Path("/tmp").glob("act-sshd.*"))
 
 
@@ -48,7 +49,7 @@ def test_nothing_is_left_when_the_run_ends(act, client, run):
     (shell,) = subprocess.run(["pgrep", "-P", str(session.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
     os.kill(int(shell), signal.SIGTERM)
     assert session.wait(300) == 255
-    act.until(lambda: sshd_folders() == before, "the folder is removed")
+    act.until(lambda: sshd_folders() <= before, "the folder is removed")
 
 
 @pytest.mark.smoke
@@ -60,7 +61,7 @@ def test_the_programs_of_openssh(act, client, run):
     there = act.write("there", "some text")
     client("scp", f"act-{run[-8:]}:{there}", "here")
     assert (act.project / "here").read_text() == "some text"
-    act.until(lambda: sshd_folders() == before, "the servers have removed their folders")
+    act.until(lambda: sshd_folders() <= before, "the servers have removed their folders")
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def test_as_an_editor_does(act, client, of_runs, there):
         process.wait()
         process.stdout.close()
     ports.stdin.close()
-    act.until(lambda: sshd_folders() == before, "the servers have removed their folders")
+    act.until(lambda: sshd_folders() <= before, "the servers have removed their folders")
 
 
 def test_a_node_of_a_job(act, lab, client):
