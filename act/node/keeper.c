@@ -5,7 +5,8 @@
  *
  *   session's terminal <-> session <-packets-> keeper <-> master of the shell's terminal
  *
- * A session without a terminal hands over its input and output, which the command has then, and ends with it.
+ * A session without a terminal hands over its input and output, which the command has then, and ends with it. Another
+ * one stays beside it, whose end tells that who started both is gone.
  *
  * As 'host' it starts its command at once, which listens at a socket (serving.h), and nobody has a terminal. Those who
  * come are connected to it, and stay for as long as they use it. */
@@ -121,10 +122,10 @@ static void keeper_end(struct keeper *k, const char *why)
     kill(-k->shell, SIGCONT);
 }
 
+/* Nobody is there any more with whom a command without a terminal goes on. */
 static void keeper_lost(struct keeper *k)
 {
-    keeper_hang_up(k);
-    if (k->shell > 0 && k->master < 0)
+    if (k->shell > 0 && k->master < 0 && !k->how.serves)
         keeper_end(k, "the connection broke, through which the command had its input and output");
 }
 
@@ -343,8 +344,11 @@ static void keeper_serve_all(struct keeper *k, const struct pollfd *p)
         else
             close(fd);
     }
-    if (k->n_staying < n)
-        keeper_see_who_is_there(k);
+    if (k->n_staying == n)
+        return;
+    keeper_see_who_is_there(k);
+    if (k->n_staying == 0)
+        keeper_lost(k);
 }
 
 /* ---- bytes */
@@ -362,8 +366,10 @@ static void keeper_from_session(struct keeper *k)
     struct terminal_size size;
 
     if (n <= 0) {
-        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            keeper_hang_up(k);
             keeper_lost(k);
+        }
         return;
     }
     if (packet[0] == TERMINAL_DATA && k->master >= 0) {

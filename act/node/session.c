@@ -1,6 +1,6 @@
-/* session.c - act-node session RUN [look|service]: connects its terminal, or its input and output, with the keeper of a
- * run of 'a shell' on this machine, and exits with the status of the shell there; or looks whether that is there; or
- * asks it for the token of what the run of 'a notebook' serves. */
+/* session.c - act-node session RUN [look|stay|service]: connects its terminal, or its input and output, with the keeper
+ * of a run of 'a shell' on this machine, and exits with the status of the shell there; or looks whether that is there;
+ * or stays with it until its own input ends; or asks it for the token of what the run of 'a notebook' serves. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -206,6 +206,23 @@ static int session_look(const char *run)
     return answered && packet[1] ? 0 : RUN_SHELL_GONE;
 }
 
+/* A command without a terminal has the input of its session, whose end says nothing of who started it; and srun and
+ * the like notice only when they print something that nobody reads it any more. So the end of this input says it. */
+static int session_stay(const char *run)
+{
+    int keeper = session_connect(run);
+    struct pollfd p[] = {{keeper, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+    char data[TERMINAL_PIECE];
+
+    if (keeper < 0 || !terminal_send(keeper, TERMINAL_STAY, "", 0))
+        return RUN_SHELL_NOT_YET;
+    do
+        (void)poll(p, sizeof(p) / sizeof(p[0]), -1);
+    while (!session_was_interrupted && !p[0].revents && (!p[1].revents || read(STDIN_FILENO, data, sizeof(data)) > 0));
+    close(keeper);
+    return 0;
+}
+
 /* Prints the token of what the run serves, as soon as it does. */
 static int session_ask_service(const char *run)
 {
@@ -226,19 +243,30 @@ static int session_ask_service(const char *run)
     return printf("%s\n", token) < 0 || fflush(stdout) < 0 ? ACT_WRAPPER : 0;
 }
 
+static const struct {
+    const char *word;
+    int (*does)(const char *run);
+} session_words[] = {{"look", session_look}, {"stay", session_stay}, {"service", session_ask_service}};
+
+/* Does what the word says. */
+static int session_do(const char *run, const char *word)
+{
+    for (size_t i = 0; i < sizeof(session_words) / sizeof(session_words[0]); i++)
+        if (strcmp(word, session_words[i].word) == 0)
+            return session_words[i].does(run);
+    return ACT_USAGE;
+}
+
 int node_session(int argc, char **argv)
 {
-    bool looks = argc == 3 && strcmp(argv[2], "look") == 0, asks = argc == 3 && strcmp(argv[2], "service") == 0;
     struct session s = {.is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     int status = -1;
 
-    if (argc != 2 && !looks && !asks)
+    if (argc != 2 && argc != 3)
         return ACT_USAGE;
     signal(SIGINT, session_interrupt);
-    if (asks)
-        return session_ask_service(argv[1]);
-    if (looks)
-        return session_look(argv[1]);
+    if (argc == 3)
+        return session_do(argv[1], argv[2]);
     s.keeper = session_connect(argv[1]);
     if (s.keeper < 0)
         return session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;

@@ -30,7 +30,7 @@ from firefox import firefox  # noqa: E402,F401
 from listener import listener, other_listener  # noqa: E402,F401
 from gpu_machine import gpu_machine  # noqa: E402,F401
 from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, still, still_server  # noqa: E402,F401
-from place_fixtures import place  # noqa: E402,F401
+from place_fixtures import place, relayed  # noqa: E402,F401
 from pod_fixtures import pod_bed  # noqa: E402,F401
 from slurm_fixtures import behind_ssh, lab, slurm  # noqa: E402,F401
 from ssh_fixtures import host, hosts, of_runs, pair, rack, rack_bed  # noqa: E402,F401

@@ -182,11 +182,13 @@ class Sshd:
 
 class Relay:
     """A listener in front of a server of this machine, which hangs up on the first connections and passes the later
-    ones on. passed counts the bytes of both directions, turns how often the other side than before has spoken."""
+    ones on. passed counts the bytes of both directions, turns how often the other side than before has spoken. cut()
+    breaks what there is, and is_away hangs up on whoever comes."""
 
     def __init__(self, port, refuses=0):
         self.to, self.refuses, self.taken, self.passed = port, refuses, 0, 0
         self.turns, self.speaker = 0, None
+        self.is_away, self.ends = False, []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -200,10 +202,11 @@ class Relay:
             while True:
                 client, _ = self.listener.accept()
                 self.taken += 1
-                if self.taken <= self.refuses:
+                if self.taken <= self.refuses or self.is_away:
                     client.close()
                     continue
                 peer = socket.create_connection(("127.0.0.1", self.to))
+                self.ends += client, peer
                 for ends in (client, peer), (peer, client):
                     threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
 
@@ -215,6 +218,13 @@ class Relay:
                 self.speaker = source
                 to.sendall(data)
             to.shutdown(socket.SHUT_WR)
+
+    def cut(self, is_away=False):
+        self.is_away = is_away
+        for end in self.ends:
+            with contextlib.suppress(OSError):  # it is over
+                end.shutdown(socket.SHUT_RDWR)
+        self.ends.clear()
 
     def __enter__(self):
         return self

@@ -2,32 +2,12 @@
 relay before the machine, the login node or the server of the cluster counts how often the sides take turns until then.
 What else they say now and then may come in between, but no press can do with less than it needs: one that does with a
 single trip is enough."""
-import pytest
-
-import sshd
 import test_attach
 import test_forward
-import test_kubernetes_shell
 import test_shell
 
 PRESSES = 50  # at most
 ROUND_TRIP = 2  # turns
-
-
-@pytest.fixture(params=["ssh", "slurm", "kubernetes"])
-def far(act, request):
-    """The words before a verb that lead to a cluster by way of a relay, and that."""
-    if request.param == "kubernetes":
-        server = request.getfixturevalue("kubernetes")
-        with sshd.Relay(int(server.url.rsplit(":", 1)[1])) as relay:
-            test_kubernetes_shell.use(act, server, "token", server=f"https://127.0.0.1:{relay.port}")
-            server.cluster(k8s={"kubeconfig": str(act.scratch / "kc")})
-            yield ("-c", "k8s"), relay
-        return
-    server = request.getfixturevalue("host") if request.param == "ssh" else request.getfixturevalue("behind_ssh").server
-    with sshd.Relay(server.port) as relay:
-        act.env["ACT_SSH"] += relay.before(server)
-        yield ("-c", "lab", "-n", "1"), relay
 
 
 def assert_one_trip(relay, press):
@@ -42,8 +22,8 @@ def assert_one_trip(relay, press):
     raise AssertionError(turns)
 
 
-def test_through_a_forwarded_port(act, far):
-    before, relay = far
+def test_through_a_forwarded_port(act, relayed):
+    before, relay = relayed
     run, port = test_forward.serve(act, *before)
     with test_forward.forwarded(act, run, f"0:{port}") as (_, here), test_forward.connect(here) as s:
         lines = s.makefile("rwb", 0)
@@ -56,8 +36,8 @@ def test_through_a_forwarded_port(act, far):
     act.run("abort", "-y", run)
 
 
-def test_as_input_of_a_rank(act, far):
-    before, relay = far
+def test_as_input_of_a_rank(act, relayed):
+    before, relay = relayed
     run = test_attach.reads(act, *before)
     process = test_attach.typing(act, run)
 
@@ -72,8 +52,8 @@ def test_as_input_of_a_rank(act, far):
 
 
 @test_attach.on_a_terminal
-def test_in_a_shell(act, far, terminal):
-    before, relay = far
+def test_in_a_shell(act, relayed, terminal):
+    before, relay = relayed
     screen = test_shell.shell_on(terminal, *before, "shell")
 
     def press(number):

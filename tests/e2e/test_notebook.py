@@ -64,9 +64,9 @@ def get(address):
         return answer.status, answer.read().decode()
 
 
-def double(act, name="jupyterlab"):
+def double(act, name="jupyterlab", at=None):
     """Jupyter as a package of the environment: the PYTHONPATH of the runs."""
-    folder = act.scratch / "site"
+    folder = at or act.scratch / "site"
     for path, text in ((f"{name}/__init__.py", ""), (f"{name}/__main__.py", DOUBLE), ("jupyter_server/__init__.py", ""),
                        ("jupyter_server/serverapp.py",
                         "class ServerApp:\n    def class_trait_names(): return ['sock']\n")):

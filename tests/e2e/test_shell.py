@@ -80,6 +80,16 @@ def test_a_command(act):
     assert ended(act, run_of(act))["exit_status"] == 3
 
 
+def test_nobody_waits_for_a_command_any_more(act, place):
+    """Without a terminal what runs there ends with 'a shell', however that ends, and the run with it."""
+    process = act.start(*place, "shell", "--", "sh", "-c", "echo up; exec sleep 1000")
+    assert process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGKILL if place else signal.SIGTERM)
+    assert process.wait() == (-signal.SIGKILL if place else 128 + signal.SIGTERM)
+    assert ended(act, run_of(act))["state"] != "Completed"
+    process.communicate()
+
+
 def test_a_command_that_is_not_there(act):
     result = act.run("shell", "--", "no-such-program", status=127)
     assert "cannot start 'no-such-program'" in result.err
@@ -168,15 +178,16 @@ def test_a_run_that_is_aborted(act, terminal):
     assert ended(act, run)["state"] == "Canceled"
 
 
-def test_a_command_that_is_killed(act):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_command_that_is_killed(act, how):
     """Its terminal is what it was; the shell waits for somebody to come back."""
     main, other = pty.openpty()
     before = termios.tcgetattr(other)
     process = subprocess.Popen([act.programs / "a", "shell"], env=act.env, cwd=act.project, stdin=other, stdout=other,
                                stderr=other)
     act.until(lambda: termios.tcgetattr(other) != before, "the session has the terminal")
-    process.kill()
-    process.wait()
+    process.send_signal(how)
+    assert process.wait(waiting.PATIENCE_S) == (143 if how == signal.SIGTERM else -how)
     act.until(lambda: termios.tcgetattr(other) == before, "the terminal is given back")
     run = run_of(act)
     assert act.state(run) == "Running"
@@ -279,22 +290,38 @@ def test_nobody_uses_it(act, terminal):
     ended(act, run_of(act))
 
 
+def make_gpu(parent):
+    """A folder for PATH, whose nvidia-smi says of four GPUs how busy the file "busy" beside it says that they are."""
+    folder = parent / "smi"
+    folder.mkdir()
+    (folder / "busy").write_text("100\n")
+    smi = folder / "nvidia-smi"
+    smi.write_text('#!/bin/sh\ncd "$(dirname "$0")" && echo >>seen\n'
+                   'for i in 0 1 2 3; do echo $i, $(cat busy), 0, 1000, 30, 50, 0; done\n')
+    smi.chmod(0o755)
+    return folder
+
+
+def until_its_gpu_is_idle(act, screen, folder="smi"):
+    """A shell with an 'idle' of two seconds goes on as long as the GPU computes. folder: on its node."""
+    run = run_of(act)
+
+    def has_looked():
+        seen = act.run("ssh", run, "0", "--", "cat", f"{folder}/seen", status=None)  # there is none at first
+        return len(seen.out) >= 8
+    act.until(has_looked, "it is looked at again and again")
+    assert "this shell is ended" not in screen.text() and act.state(run) == "Running"
+    act.run("ssh", run, "0", "--", "sh", "-c", f"echo 0 >{folder}/busy")
+    screen.until("and no GPU computes: this shell is ended in .* unless you type something")
+    screen.until("and no GPU computes: the shell is ended, and the run")
+
+
 def test_a_gpu_computes(act, terminal):
     """Who waits for it uses the shell, although he types nothing."""
-    folder = act.scratch / "smi"
-    folder.mkdir()
-    smi, seen = folder / "nvidia-smi", folder / "seen"
-    seen.touch()
-    smi.write_text(f"#!/bin/sh\necho >> {seen}\necho 0, $(cat {folder}/busy), 0, 1000, 30, 50, 0\n")
-    smi.chmod(0o755)
-    (folder / "busy").write_text("100")
+    folder = make_gpu(act.scratch)
     act.env["PATH"] = f"{folder}:{act.env['PATH']}"
     screen = shell_on(terminal, "shell", "--idle", "2s")
-    act.until(lambda: len(seen.read_text()) >= 8, "it is looked at again and again")
-    assert "this shell is ended" not in screen.text() and act.state(run_of(act)) == "Running"
-    (folder / "busy").write_text("0")
-    screen.until("and no GPU computes: this shell is ended in")
-    screen.until("and no GPU computes: the shell is ended, and the run")
+    until_its_gpu_is_idle(act, screen, folder)
     ended(act, run_of(act))
 
 

@@ -11,6 +11,8 @@ import urllib.request
 
 import pytest
 
+import place_fixtures
+
 DOUBLE = """
 import argparse, http.server, json, os, threading
 class TensorBoard:
@@ -125,6 +127,29 @@ def test_in_blob_storage(act, azure, board):
         path.write_text("a" * 100 + "c" * 50)
         act.run("u", "output")
         act.until(lambda: files(address) == {name: "a" * 100 + "c" * 50}, "it has grown")
+
+
+def test_of_runs_elsewhere(act, relayed, azure_double, board, request):
+    """Two runs of a machine behind ssh, of Slurm behind a login node, of Kubernetes: one that has ended, and whose node
+    sent its files; and one that goes on, whose files grow in the container as its node sends them."""
+    before, _ = relayed
+    folder = {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": "files/output", "mode": "upload"}
+    place_fixtures.change_cluster(act, before, config_param={"output_folder": folder})
+    if before == place_fixtures.K8S:
+        request.getfixturevalue("kubernetes").tell("settings", forward=[azure_double.service.port])
+    act.run("wait", act.submit("--name", "base", "sh", "-c", WRITES.format("a"), before=before))
+    run = act.submit("--name", "other", "sleep", "1000", before=before)
+    act.until_state(run, "Running")
+    azure_double.put("output/b/events.out.tfevents.2", b"one")
+    azure_double.put("output/b/model.pt", b"a model")
+    with shown(act, "base", "other") as (_, address):
+        found = {"base/a/events.out.tfevents.1.n.1": "one", "other/b/events.out.tfevents.2": "one"}
+        shown_now = files(address)  # of runs that are so near in time one may have written the other's
+        assert found.items() <= shown_now.items() and set(shown_now.values()) == {"one"}
+        azure_double.put("output/b/events.out.tfevents.2", b"one two")
+        grown = {**found, "other/b/events.out.tfevents.2": "one two"}
+        act.until(lambda: grown.items() <= files(address).items(), "it has grown")
+    act.run("abort", "-y", run)
 
 
 def test_a_file_that_cannot_be_copied(act, azure, board):

@@ -76,26 +76,36 @@ export function serveExec(request, socket, wanted) {
 const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 function start({ container, command, tty, stdin }) {
-    const words = tty ? ["/usr/bin/script", "-qec", command.map(quote).join(" "), "/dev/null"] : command;
+    const script = [...WITH_PARENT, "/usr/bin/script", "-qec", command.map(quote).join(" "), "/dev/null"];
+    const words = tty ? script : command;
     const [program, ...rest] = [...WITH_PARENT, NSENTER, "--target", String(container.pid), "--mount", "--pid", "--net",
         "--uts", "--ipc", "--root", "--wd", "--", ...words];
     return spawn(program, rest, { env: container.env, stdio: [stdin ? "pipe" : "ignore", "pipe", "pipe"] });
 }
 
 class Session {
-    constructor(socket, child, { world, cut }) {
-        Object.assign(this, { socket, child, world, cut, rest: Buffer.alloc(0), message: [] });
+    constructor(socket, child, { world, cut, tty }) {
+        Object.assign(this, { socket, child, world, cut, tty, rest: Buffer.alloc(0), message: [] });
     }
 
     run() {
         const { socket, child } = this;
         // A server that is gone: nothing comes from it any more, and nobody is told.
         this.isDead = this.world.settings.execDead ?? false;
-        socket.on("data", (data) => this.received(data)).on("error", () => {}).on("close", () => child.stdin?.end());
+        socket.on("data", (data) => this.received(data)).on("error", () => {}).on("close", () => this.left());
         child.stdin?.on("error", () => {});
         child.stdout.on("data", (data) => this.send(STDOUT, data));
         child.stderr.on("data", (data) => this.send(STDERR, data));
         child.once("close", (code, signal) => this.ended(code ?? 128 + (signal === "SIGKILL" ? 9 : 15)));
+    }
+
+    /** The client is gone. At the end of its input script(1) would type Ctrl-D, which no container runtime does. */
+    left() {
+        if (this.tty) {
+            this.child.kill();
+        } else {
+            this.child.stdin?.end();
+        }
     }
 
     send(stream, data) {

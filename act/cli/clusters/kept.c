@@ -210,17 +210,81 @@ static char *kept_read_line(int fd)
     return act_strdup(last ? last + 1 : all.len > 0 ? all.data : "");
 }
 
+/* Waits for the end of a child, and passes SIGTERM on to it; Ctrl-C comes from the terminal to both. interrupted: what
+ * cli_interrupted was when the child began. Returns its exit status. */
+static int kept_wait_child(pid_t pid, int interrupted)
+{
+    bool is_told = false, tells = cli_interrupted == SIGTERM && interrupted != SIGTERM;
+    sigset_t set, before;
+    int status = 0;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    for (; waitpid(pid, &status, WNOHANG) == 0; tells = sigwaitinfo(&set, NULL) == SIGTERM)
+        if (tells) {
+            cli_interrupted = SIGTERM;
+            kill(pid, SIGTERM);
+            is_told = true;
+        }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (is_told)
+        return 128 + SIGTERM;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Appends the words of 'a __session RUN [WHAT]'. */
+static void kept_push_session(const struct cli *cli, const char *run, const char *what, struct act_strv *out)
+{
+    cli_push_child(cli, "__session", out);
+    ACT_STRV_PUSH(out, "--quiet", run);
+    if (what)
+        act_strv_push(out, what);
+}
+
+pid_t kept_stay(const struct cli *cli, const char *run, int *out_fd)
+{
+    ACT_AUTO(act_strv) words = {0};
+    struct act_error ignored;
+    int pipes[2];
+    pid_t pid = -1;
+
+    *out_fd = -1;
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return -1;
+    ACT_AUTOCLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    kept_push_session(cli, run, "stay", &words);
+    int rc = proc_start(&(struct proc_start){.argv = words.v,
+                                             .in_fd = pipes[0],
+                                             .out_fd = null,
+                                             .err_fd = null,
+                                             .own_group = true,
+                                             .ends_with_us = true},
+                        &pid, &ignored);
+    close(pipes[0]);
+    *out_fd = pipes[1];
+    return rc < 0 ? -1 : pid;
+}
+
+void kept_leave(pid_t pid, int fd)
+{
+    close(fd);
+    if (pid <= 0)
+        return;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 int kept_call(const struct cli *cli, const char *run, const char *what, bool takes_input, char **out,
               struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
-    int status = 0, pipes[2] = {-1, -1};
+    int interrupted = cli_interrupted, pipes[2] = {-1, -1};
     pid_t pid;
 
-    cli_push_child(cli, "__session", &words);
-    ACT_STRV_PUSH(&words, "--quiet", run);
-    if (what)
-        act_strv_push(&words, what);
+    kept_push_session(cli, run, what, &words);
     if (out && pipe2(pipes, O_CLOEXEC) < 0)
         return act_error_errno(err, errno, "cannot make a pipe");
     ACT_AUTOCLOSE int null = what && !out ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
@@ -236,9 +300,5 @@ int kept_call(const struct cli *cli, const char *run, const char *what, bool tak
         *out = kept_read_line(pipes[0]);
     if (out)
         close(pipes[0]);
-    if (rc < 0)
-        return rc;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return rc < 0 ? rc : kept_wait_child(pid, interrupted);
 }

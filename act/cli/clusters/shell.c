@@ -45,12 +45,16 @@ int cmd_session(struct cli *cli, struct act_error *err)
 }
 
 /* Does that, and leaves the terminal as it was, however the child ended. */
-static int shell_call_on_terminal(const struct cli *cli, const char *run, struct act_error *err)
+static int shell_call(const struct cli *cli, const char *run, struct act_error *err)
 {
     struct termios before;
     bool is_terminal = tcgetattr(STDIN_FILENO, &before) == 0;
+    int stays_fd = -1;
+    pid_t stays = shell_has_terminal() ? -1 : kept_stay(cli, run, &stays_fd);
     int status = kept_call(cli, run, NULL, true, NULL, err);
 
+    if (stays_fd >= 0)
+        kept_leave(stays, stays_fd);
     if (is_terminal)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     return status;
@@ -133,9 +137,9 @@ static int shell_attend(struct cli *cli, struct flow_run *run, bool is_own, stru
             return rc;
         if (run_state_is_final(run->status.state))
             return kept_report_end(run);
-        int status = cli_interrupted ? RUN_SHELL_INTERRUPTED : shell_call_on_terminal(cli, run->row.id, err);
+        int status = cli_interrupted ? RUN_SHELL_INTERRUPTED : shell_call(cli, run->row.id, err);
         while (shell_is_session_end(status) && shell_comes_back(cli, run, status))
-            status = shell_call_on_terminal(cli, run->row.id, err);
+            status = shell_call(cli, run->row.id, err);
         if (status == RUN_SHELL_INTERRUPTED || (status == 128 + SIGINT && cli_interrupted))
             return is_own ? kept_give_up(cli, run) : 128 + SIGINT;
         if (status != RUN_SHELL_NOT_YET)
