@@ -214,8 +214,8 @@ static int proc_take_output(const struct capture *c, struct proc_stream *s, stru
 static int proc_wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
-        /* This looks first: poll() then sees what a child wrote that has ended. In one call of poll(), a child may write
-         * and end after its output was looked at. */
+        /* This looks first, so that poll() sees all that a child wrote that has ended. Within one poll(), a child may
+         * write and end after its output was looked at. */
         bool ended = proc_pidfd_wait(c->end_fd, 0), pollable = proc_pidfd_is_pollable(c->end_fd);
         int left_ms = time_left_ms(c), rc = 0;
         struct pollfd fds[] = {{.fd = c->streams[0].fd, .events = POLLIN},
