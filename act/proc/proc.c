@@ -214,16 +214,18 @@ static int proc_take_output(const struct capture *c, struct proc_stream *s, stru
 static int proc_wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
-        bool pollable = proc_pidfd_is_pollable(c->end_fd);
+        /* This looks first, so that poll() sees all that a child wrote that has ended. Within one poll(), a child may
+         * write and end after its output was looked at. */
+        bool ended = proc_pidfd_wait(c->end_fd, 0), pollable = proc_pidfd_is_pollable(c->end_fd);
         int left_ms = time_left_ms(c), rc = 0;
         struct pollfd fds[] = {{.fd = c->streams[0].fd, .events = POLLIN},
                                {.fd = c->streams[1].fd, .events = POLLIN},
-                               {.fd = pollable ? c->end_fd : -1, .events = POLLIN}};
-        int n = poll(fds, 3, pollable ? left_ms : sooner_ms(left_ms, LOOK_MS));
+                               {.fd = pollable && !ended ? c->end_fd : -1, .events = POLLIN}};
+        int n = poll(fds, 3, ended ? 0 : pollable ? left_ms : sooner_ms(left_ms, LOOK_MS));
 
         if (n < 0 && errno != EINTR)
             return act_error_errno(err, errno, "cannot wait for '%s'", c->name);
-        if (n > 0 ? fds[2].revents && !fds[0].revents && !fds[1].revents : n == 0 && proc_pidfd_wait(c->end_fd, 0))
+        if (n == 0 && ended)
             return 0;
         if (n == 0 && left_ms == 0)
             return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", c->name);

@@ -5,8 +5,8 @@ import os
 import pathlib
 import re
 import subprocess
-import time
 
+import waiting
 from authority import Authority
 from blob_service import BlobService
 
@@ -16,13 +16,12 @@ LISTENS = re.compile(r"successfully listens on https?://127\.0\.0\.1:(\d+)")
 
 def port_of(process, log):
     """The kernel has chosen it, and the server says it when it listens."""
-    for _ in range(600):
-        if said := LISTENS.search(log.read_text()):
-            return int(said[1])
-        if process.poll() is not None:
-            raise RuntimeError(log.read_text())
-        time.sleep(0.1)
-    raise RuntimeError(f"azurite did not start: {log.read_text()}")
+    def look():
+        return LISTENS.search(log.read_text()) or process.poll() is not None
+    waiting.until(look, "azurite listens")
+    if not (said := LISTENS.search(log.read_text())):
+        raise RuntimeError(f"azurite did not start: {log.read_text()}")
+    return int(said[1])
 
 
 @contextlib.contextmanager

@@ -1,4 +1,5 @@
 """What the network, the service and the disk can do: one clear message, the right exit status, nothing half-written."""
+import functools
 import os
 import re
 import resource
@@ -12,7 +13,12 @@ import pytest
 from fault_proxy import Rule, answer, change_body, cut, truncate
 
 QUICK = {"ACT_MAX_RETRIES": "2"}
-BIG = os.urandom(20_000_000)
+
+
+@functools.cache
+def noise():
+    """Several blocks; it is made when a test wants it, and not by all workers that collect the tests."""
+    return os.urandom(20_000_000)
 
 
 @pytest.fixture
@@ -25,7 +31,7 @@ def data(act, azure):
 @pytest.fixture
 def big(data, azure):
     """There also one of several blocks."""
-    azure.put("data/big.bin", BIG)
+    azure.put("data/big.bin", noise())
 
 
 def nothing_half_written(act, azure):
@@ -33,7 +39,7 @@ def nothing_half_written(act, azure):
     for path in (act.project / "data").rglob("*"):
         if path.is_file():
             assert path.name in ("up.txt", "down.txt", "big.bin", "huge.bin"), f"{path} was left behind"
-    for name, good in (("down.txt", b"coming down"), ("big.bin", BIG)):
+    for name, good in (("down.txt", b"coming down"), ("big.bin", noise())):
         path = act.project / "data" / name
         assert not path.exists() or path.read_bytes() == good
     assert azure.get("data/down.txt") == b"coming down"
@@ -78,15 +84,15 @@ def test_passing_faults_do_not_show(act, azure, proxy, data, fault):
 
 
 def test_passing_faults_in_blocks(act, azure, proxy, big):
-    act.write("data/huge.bin", BIG)
+    act.write("data/huge.bin", noise())
     proxy.add(answer(503, "ServerBusy", method="PUT", path="comp=block&", skip=1))
     proxy.add(cut("answer", method="PUT", path="comp=block&", skip=1))
     proxy.add(cut("answer", method="PUT", path="comp=blocklist"))
     act.run("u", "data/huge.bin")
-    assert azure.get("data/huge.bin") == BIG
+    assert azure.get("data/huge.bin") == noise()
     proxy.rules[:] = [cut("body", method="GET", path="/data/big"), truncate(method="GET", path="/data/big", skip=1)]
     act.run("d", "data/big.bin")
-    assert (act.project / "data/big.bin").read_bytes() == BIG
+    assert (act.project / "data/big.bin").read_bytes() == noise()
 
 
 # ---- what is final
@@ -129,7 +135,7 @@ def test_bodies_that_never_arrive_whole(act, azure, proxy, big, rule):
     nothing_half_written(act, azure)
     proxy.rules.clear()
     act.run("d", "data")
-    assert (act.project / "data/big.bin").read_bytes() == BIG
+    assert (act.project / "data/big.bin").read_bytes() == noise()
 
 
 def test_one_file_of_many_fails(act, azure, proxy, big):
@@ -287,7 +293,7 @@ def test_file_too_large_for_the_disk(act, azure, proxy, big):
     assert sorted(visible) == ["big.bin", "up.txt"]
     act.run("d", "data/big.bin")
     assert not list((act.project / "data").glob(".act-part-*"))
-    act.write("noise.bin", BIG)
+    act.write("noise.bin", noise())
     act.fail("init", match="(?i)file too large|no space", status=None, preexec_fn=limited(5_000_000))
     assert not [k for k in azure.service.list(azure.container) if "/code/" in k]
     left = [p for p in (act.home / "cache").rglob("*") if p.is_file() and p.suffix != ".lock"]
@@ -309,12 +315,12 @@ def tiny_disk(scratch):
 
 def test_full_disk(act, azure, proxy, data, tiny_disk):
     (act.project / "output").symlink_to(tiny_disk)
-    azure.put("output/big.bin", BIG)
+    azure.put("output/big.bin", noise())
     act.env["ACT_HOME"] = str(tiny_disk / "home")
     act.home = tiny_disk / "home"
     act.fail("d", "output/big.bin", match="(?i)no space", status=None)
     assert not [p for p in tiny_disk.rglob("*") if p.is_file()]
-    act.write("noise.bin", BIG)
+    act.write("noise.bin", noise())
     act.fail("init", match="(?i)no space", status=None)
     (act.project / "noise.bin").unlink()
     (act.project / "output").unlink()
@@ -346,7 +352,7 @@ def test_full_temporary_folder(act, tiny_disk):
 
 
 def test_interrupted_upload_can_simply_be_run_again(act, azure, proxy, data):
-    act.write("data/huge.bin", BIG * 2)
+    act.write("data/huge.bin", noise() * 2)
     stall = threading.Event()
 
     def keep_waiting(exchange):
@@ -363,4 +369,4 @@ def test_interrupted_upload_can_simply_be_run_again(act, azure, proxy, data):
     assert "data/huge.bin" not in azure.keys()
     proxy.rules.clear()
     act.run("u", "data/huge.bin")
-    assert azure.get("data/huge.bin") == BIG * 2
+    assert azure.get("data/huge.bin") == noise() * 2

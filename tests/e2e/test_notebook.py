@@ -1,5 +1,6 @@
 """`a notebook`: Jupyter on a node, in the browser here."""
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 import browser as chromium
 
 PYTHON = "/usr/bin/python3"
-HAS_JUPYTER = subprocess.run([PYTHON, "-c", "import notebook"], stderr=subprocess.DEVNULL).returncode == 0
+HAS_JUPYTER = importlib.util.find_spec("notebook")  # of PYTHON, which runs the tests as well
 jupyter = pytest.mark.skipif(not HAS_JUPYTER, reason="jupyter-notebook is not installed: scripts/install-deps --test")
 
 # Answers as Jupyter does where it matters here: at a socket, by a token, with a page.

@@ -1,5 +1,6 @@
 """Answers to ranges that are not what was asked for, in full or broken off, on blobs that no checksum guards."""
 import base64
+import functools
 import random
 import re
 
@@ -8,15 +9,19 @@ import pytest
 from conftest import AzurePeer
 from fault_proxy import FaultProxy, Rule
 
-CONTENT = random.Random(1).randbytes(20_000_000)  # parts of 8 MiB
+
+@functools.cache
+def content():
+    """Three parts of 8 MiB; it is made when a test wants it, and not by all workers that collect the tests."""
+    return random.Random(1).randbytes(20_000_000)
 
 
 def put_blocks(double, path):
     """As a client does that stores no MD5."""
     names = []
-    for at in range(0, len(CONTENT), 4_000_000):
+    for at in range(0, len(content()), 4_000_000):
         names.append(base64.b64encode(b"%08d" % at).decode())
-        double.request("PUT", path, query={"comp": "block", "blockid": names[-1]}, body=CONTENT[at : at + 4_000_000])
+        double.request("PUT", path, query={"comp": "block", "blockid": names[-1]}, body=content()[at : at + 4_000_000])
     latest = "".join(f"<Latest>{name}</Latest>" for name in names)
     double.request("PUT", path, query={"comp": "blocklist"}, body=f"<BlockList>{latest}</BlockList>".encode())
 
@@ -44,13 +49,14 @@ def without(headers, *names):
 
 def ignored(headers, body):
     """The whole, from a proxy that knows no ranges."""
-    return 200, {**without(headers, "content-range", "content-length"), "Content-Length": str(len(CONTENT))}, CONTENT
+    whole = content()
+    return 200, {**without(headers, "content-range", "content-length"), "Content-Length": str(len(whole))}, whole
 
 
 def another_range(headers, body):
     """As many bytes from the beginning, which it says."""
-    return 206, {**without(headers, "content-range"), "Content-Range": f"bytes 0-{len(body) - 1}/{len(CONTENT)}"}, \
-        CONTENT[: len(body)]
+    return 206, {**without(headers, "content-range"), "Content-Range": f"bytes 0-{len(body) - 1}/{len(content())}"}, \
+        content()[: len(body)]
 
 
 def another_version(headers, body):
@@ -83,7 +89,7 @@ def wrong(how, cut, once):
 def test_what_a_broken_try_brought_is_not_kept(act, proxy, how, cut):
     proxy.add(wrong(how, cut, once=True))
     act.run("d", "data")
-    assert (act.project / "data/big.bin").read_bytes() == CONTENT
+    assert (act.project / "data/big.bin").read_bytes() == content()
 
 
 @pytest.mark.parametrize("how", [ignored, another_range, another_version])
@@ -93,4 +99,4 @@ def test_what_was_refused_is_not_there_next_time(act, proxy, how):
     assert not (act.project / "data/big.bin").exists()
     proxy.rules.clear()
     act.run("d", "data")
-    assert (act.project / "data/big.bin").read_bytes() == CONTENT
+    assert (act.project / "data/big.bin").read_bytes() == content()

@@ -59,6 +59,7 @@ act_test(slurm_submit_test unit/slurm_submit_test.c config INSIDE platform)
 add_dependencies(slurm_submit_test act act-node)
 act_test(allocation_test unit/allocation_test.c INSIDE platform)
 act_test(proc_test unit/proc_test.c proc)
+target_link_options(proc_test PRIVATE -Wl,--wrap=poll) # is slow once
 act_test(environment_test unit/environment_test.c proc)
 act_test(unzip_test unit/unzip_test.c proc INSIDE node)
 act_test(metrics_test unit/metrics_test.c codec proc INSIDE node)
