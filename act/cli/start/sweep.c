@@ -347,7 +347,7 @@ static int cmd_sweep_visit(void *arg, struct flow_run *runs, size_t n, struct ac
     const char *key = s->leaders.key;
 
     (void)err;
-    if (key)
+    if (key && !CLI_OPTIONS(s->cli, logs)->no_logs)
         flow_expect_logs_of(&s->cli->flow, runs, n);
     for (size_t i = 0; i < n; i++) {
         struct numbers *numbers = key ? numbers_of(s->cli, &runs[i]) : NULL;
