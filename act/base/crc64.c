@@ -228,7 +228,7 @@ uint64_t act_crc64(uint64_t crc, const void *data, size_t len)
 
 uint64_t act_crc64_combine(uint64_t a, uint64_t b, uint64_t len_b)
 {
-    return times(power(X_TO(8), len_b), a) ^ b;
+    return a ? times(power(X_TO(8), len_b), a) ^ b : b; /* most are of one piece: nothing is before it */
 }
 
 void act_crc64_to_base64(uint64_t crc, char out[ACT_CRC64_BASE64])

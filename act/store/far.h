@@ -148,7 +148,10 @@ struct far_link {
 
     /* internal */
     struct far_chunk *first, **end, *unpacked; /* unpacked: the first that is in no block */
-    bool watches_in, watches_out, is_broken, is_paused, flushes, heard;
+    bool watches_in, watches_out, is_broken, is_paused, heard;
+    bool flushes, gathers; /* a timer writes what waits; gathers: it lets others join */
+    size_t unwritten;      /* bytes of frames since the last block */
+    int64_t flushed_ms;
     struct far_pace up, down;
     struct far_frame frame;
     struct act_buf frames; /* of the block that comes, compressed until they are whole */

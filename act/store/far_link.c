@@ -1,7 +1,8 @@
 /* far_link.c - frames over a stream, both ways at once, on the loop. What is sent in one turn of the loop is a block,
  * and is written together: a head, the frames but for their bytes, compressed where that is worth it, and the bytes of
- * each frame, which are written from where they are, and read to where they belong. Under a limit a direction moves a
- * piece at a time, and waits by a timer for the next.
+ * each frame, which are written from where they are, and read to where they belong. Small frames that follow one
+ * another closely share a block, because each write costs four processes a turn: this one, the other end, and both of
+ * ssh. Under a limit a direction moves a piece at a time, and waits by a timer for the next.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@ enum {
     HEAD_BYTES = 4 + 4 + 8, /* of the words, of the bytes, the number */
     BUFFER_BYTES = 256 << 10,
     TURN_BYTES = 4 << 20, /* are read before others have their turn */
+    GATHER_MS = 2,        /* from one block to the next, unless enough waits for it */
     PIECES = 128,         /* for one writev() */
     LOW_PIECE = 1 << 10,  /* bytes that move at once under a limit */
     HIGH_PIECE = 256 << 10,
@@ -281,7 +283,22 @@ static void link_flush(void *arg)
     struct far_link *link = arg;
 
     link->flushes = false;
+    link->unwritten = 0;
+    link->flushed_ms = act_now_monotonic_ms();
     link_write(link);
+}
+
+/* Writes what was sent: at once where enough waits or nothing was written of late, else when others have joined it. */
+static void link_flush_soon(struct far_link *link)
+{
+    const int64_t since_ms = act_now_monotonic_ms() - link->flushed_ms;
+    const bool now = link->unwritten >= BLOCK_BYTES || since_ms >= GATHER_MS;
+
+    if (link->watches_out || link->up.waits || link->is_broken || (link->flushes && !(now && link->gathers)))
+        return;
+    link->flushes = true;
+    link->gathers = !now;
+    engine_timer(link->engine, now ? 0 : GATHER_MS - since_ms, link_flush, link);
 }
 
 void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *words, const void *bytes, size_t len,
@@ -303,10 +320,8 @@ void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *wor
     *(link->first ? link->end : &link->first) = c;
     link->end = &c->next;
     link->unpacked = link->unpacked ? link->unpacked : c;
-    if (!link->flushes && !link->watches_out && !link->up.waits && !link->is_broken) {
-        link->flushes = true;
-        engine_timer(link->engine, 0, link_flush, link);
-    }
+    link->unwritten += c->size;
+    link_flush_soon(link);
 }
 
 /* ---- reading */

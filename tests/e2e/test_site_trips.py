@@ -96,6 +96,22 @@ def test_of_many_runs(act, many):
     assert not [run for run in runs if many.run_dir(run).exists()]
 
 
+def test_of_several_that_are_named(act, many):
+    """One request asks about all of them, and another one brings their logs."""
+    runs = [many.submit("echo", "step 1 loss 2") for _ in range(4)]
+    for run in runs:
+        many.until_over(run)
+    assert_few(act, 3, [("plot", "loss", *runs), ("report", *runs)])
+
+
+def test_of_a_wait_for_several(act, many):
+    runs = [many.submit("true") for _ in range(4)]
+    for run in runs:
+        many.until_over(run)
+    asked = trips(act, "wait", *runs)
+    assert 0 < len(asked) <= 2, asked
+
+
 def test_of_a_prune(act, many):
     runs = [many.submit("true") for _ in range(4)]
     for run in runs:

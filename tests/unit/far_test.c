@@ -61,8 +61,8 @@ static void far_test_frame(struct act_buf *out, const struct act_buf *words, siz
     act_buf_add(out, words->data, words->len);
 }
 
-/* The other end says its first words, and after them so many bytes, which do not belong there. */
-static int far_test_open(size_t bytes)
+/* The other end says its first words, and after them so many bytes, which do not belong there. Returns this end. */
+static int far_test_greet(size_t bytes)
 {
     ACT_AUTO(act_buf) words = {0}, frame = {0};
     int ends[2];
@@ -74,7 +74,14 @@ static int far_test_open(size_t bytes)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     peer = ends[1];
     assert_int_equal(act_write_all(peer, frame.data, frame.len), 0);
-    return store_far_open_fds(http, ends[0], fcntl(ends[0], F_DUPFD_CLOEXEC, 0), &store, &err);
+    return ends[0];
+}
+
+static int far_test_open(size_t bytes)
+{
+    const int fd = far_test_greet(bytes);
+
+    return store_far_open_fds(http, fd, fcntl(fd, F_DUPFD_CLOEXEC, 0), &store, &err);
 }
 
 TEST(test_first_words)
@@ -352,6 +359,64 @@ TEST(test_a_result_before_all_is_sent_again)
     assert_int_equal(put.rc, -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&put.error), "not part of ACT's protocol"));
     store_call_release(&put);
+}
+
+/* Makes a new connection in place of that which broke. Its other end has said its first words. */
+static void far_test_connect_again(struct far *far)
+{
+    far_line_rest(far);
+    far_link_release(&far->link);
+    close(peer);
+    for (size_t i = 0; i < far->n_slots; i++)
+        if (far->slots[i])
+            far_call_lost(far->slots[i]);
+    const int fd = far_test_greet(0);
+    assert_ok(far_line_begin(far, fd, fcntl(fd, F_DUPFD_CLOEXEC, 0), NULL, &err), err);
+}
+
+/* Reads at the other end a block of two frames without bytes, and gives their numbers. */
+static void far_test_read_two(uint64_t ids[2])
+{
+    char block[256];
+    uint32_t words_len;
+
+    assert_true(read(peer, block, sizeof(block)) >= 12 + 2 * 16);
+    memcpy(&words_len, block + 12, sizeof(words_len));
+    memcpy(&ids[0], block + 12 + 8, sizeof(ids[0]));
+    memcpy(&ids[1], block + 12 + 16 + words_len + 8, sizeof(ids[1]));
+}
+
+/* A sync that has a lower number than a file which was written before it: over a new connection, too, it comes last. */
+TEST(test_sync_is_sent_again_after_what_it_covers)
+{
+    bool is_gone = false, is_put = false, is_synced = false;
+    struct store_call delete = {.op = STORE_DELETE, .key = "y", .done = far_test_done, .arg = &is_gone};
+    struct store_call put = {.op = STORE_PUT, .key = "x", .done = far_test_done, .arg = &is_put};
+    struct store_call sync = {.op = STORE_SYNC, .key = "", .done = far_test_done, .arg = &is_synced};
+    uint64_t ids[2];
+
+    assert_ok(far_test_open(0), err);
+    struct far *far = (struct far *)store;
+    store_start(store, &delete);
+    store_start(store, &put);
+    engine_run(engine, &far->slots[0]->is_written);
+    far_test_answer(0);
+    engine_run(engine, &is_gone);
+    store_start(store, &sync);
+    assert_ptr_equal(far->slots[0]->call, &sync);
+    engine_run(engine, &far->slots[0]->is_written);
+    far_test_connect_again(far);
+    engine_run(engine, &far->slots[0]->is_written);
+    far_test_read_two(ids);
+    assert_int_equal(ids[0], 1);
+    assert_int_equal(ids[1], 0);
+    far_test_answer(0);
+    far_test_answer(1);
+    engine_run(engine, &is_put);
+    engine_run(engine, &is_synced);
+    store_call_release(&delete);
+    store_call_release(&put);
+    store_call_release(&sync);
 }
 
 int main(void)

@@ -160,13 +160,13 @@ enum { RUNS = 5 };
 struct board {
     struct flow_run runs[RUNS];
     struct numbers *numbers[RUNS];
-    struct flow_runs list;
 };
 
 static void make_board(struct board *b, const char *const (*rows)[2], size_t n)
 {
-    *b = (struct board){.list = {.v = b->runs, .n = n, .total = n}};
+    *b = (struct board){0};
     for (size_t i = 0; i < n; i++) {
+        b->runs[i].row.id = act_sprintf("%zu", i);
         b->runs[i].row.tags = act_strdup(rows[i][0]);
         if (!rows[i][1])
             continue;
@@ -180,17 +180,28 @@ static void release_board(struct board *b)
 {
     for (size_t i = 0; i < RUNS; i++) {
         numbers_free(b->numbers[i]);
+        free(b->runs[i].row.id);
         free(b->runs[i].row.tags);
     }
 }
 
+/* Compares the first n runs, which are added from the last to the first where they come so. */
+static void sweep_test_lead(const struct board *b, size_t n, struct flow_leaders *leaders)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = leaders->newest_first ? n - 1 - i : i;
+        flow_leaders_add(leaders, &b->runs[at], b->numbers[at]);
+    }
+    flow_leaders_end(leaders);
+}
+
 /* Which runs they are, "20134". */
-static char *sweep_test_order_of(const struct board *b, const struct flow_leaders *leaders)
+static char *sweep_test_order_of(const struct flow_leaders *leaders)
 {
     struct act_buf order = {0};
 
     for (size_t i = 0; i < leaders->n; i++)
-        act_buf_addf(&order, "%d", (int)(leaders->v[i].run - b->runs));
+        act_buf_adds(&order, leaders->v[i].id);
     return act_buf_steal(&order);
 }
 
@@ -214,11 +225,11 @@ TEST(the_best_comes_first)
     struct board b;
 
     make_board(&b, rows, RUNS);
-    for (size_t i = 0; i < COUNT(ways); i++) {
-        struct flow_leaders leaders;
-        flow_leaders(&b.list, b.numbers, ways[i].key, ways[i].best, &leaders);
-        ACT_AUTOFREE char *order = sweep_test_order_of(&b, &leaders);
-        assert_string_equal(order, ways[i].order);
+    for (size_t i = 0; i < 2 * COUNT(ways); i++) {
+        struct flow_leaders leaders = {.key = ways[i / 2].key, .best = ways[i / 2].best, .newest_first = i % 2 > 0};
+        sweep_test_lead(&b, RUNS, &leaders);
+        ACT_AUTOFREE char *order = sweep_test_order_of(&leaders);
+        assert_string_equal(order, ways[i / 2].order);
         assert_int_equal(leaders.parameters.n, 1);
         assert_string_equal(leaders.parameters.v[0], "lr");
         flow_leaders_release(&leaders);
@@ -234,19 +245,19 @@ TEST(where_the_best_value_was_reached)
         {"{}", "step 1 loss nan\nstep 2 loss 3\n"},
         {"{}", "step 1 loss nan\n"},
     };
-    struct flow_leaders leaders;
+    struct flow_leaders leaders = {.key = "loss", .best = FLOW_LOWEST};
     struct board b;
 
     make_board(&b, rows, 4);
-    flow_leaders(&b.list, b.numbers, "loss", FLOW_LOWEST, &leaders);
-    ACT_AUTOFREE char *order = sweep_test_order_of(&b, &leaders);
+    sweep_test_lead(&b, 4, &leaders);
+    ACT_AUTOFREE char *order = sweep_test_order_of(&leaders);
     assert_string_equal(order, "0213");
     assert_float_equal(leaders.v[0].best, 0.5, 0);
     assert_float_equal(leaders.v[0].best_x, 20, 0); /* where it was first */
-    assert_float_equal(leaders.v[0].curve->last.y, 4, 0);
+    assert_float_equal(leaders.v[0].last, 4, 0);
     assert_false(leaders.v[1].ends_odd);
     assert_true(leaders.v[2].ends_odd);
-    assert_null(leaders.v[3].curve);
+    assert_false(leaders.v[3].has_number);
     flow_leaders_release(&leaders);
     release_board(&b);
 }
@@ -257,23 +268,19 @@ TEST(parameters_are_tags_that_differ)
         {"{\"lr\":\"1\",\"who\":\"me\",\"sweep\":\"s\"}", NULL},
         {"{\"lr\":\"2\",\"who\":\"me\",\"sweep\":\"s\",\"more\":\"x\"}", NULL},
     };
-    struct flow_leaders leaders;
+    struct flow_leaders leaders = {0};
     struct board b;
 
     make_board(&b, rows, 2);
-    flow_leaders(&b.list, b.numbers, NULL, FLOW_LOWEST, &leaders);
+    sweep_test_lead(&b, 2, &leaders);
     assert_int_equal(leaders.parameters.n, 2);
     assert_string_equal(leaders.parameters.v[0], "lr");
     assert_string_equal(leaders.parameters.v[1], "more");
-    assert_string_equal(flow_leader_value(&leaders.v[1], "lr"), "2");
-    assert_null(flow_leader_value(&leaders.v[0], "more"));
     flow_leaders_release(&leaders);
-    b.list.n = 1; /* one alone has nothing to differ from: all are shown */
-    flow_leaders(&b.list, b.numbers, NULL, FLOW_LOWEST, &leaders);
+    sweep_test_lead(&b, 1, &leaders); /* one alone has nothing to differ from: all are shown */
     assert_int_equal(leaders.parameters.n, 2);
     flow_leaders_release(&leaders);
-    b.list.n = 0;
-    flow_leaders(&b.list, b.numbers, "loss", FLOW_LOWEST, &leaders);
+    sweep_test_lead(&b, 0, &leaders);
     assert_int_equal(leaders.n, 0);
     flow_leaders_release(&leaders);
     release_board(&b);

@@ -65,22 +65,25 @@ static int cmd_report_compare(const struct cli *cli, const struct flow_runs *run
                               struct page_leaders *out, struct act_error *err)
 {
     const char *key = CLI_OPTIONS(cli, metric)->metric;
-    enum flow_best best = CLI_OPTIONS(cli, metric)->highest ? FLOW_HIGHEST : FLOW_LOWEST;
-    struct numbers **numbers = act_calloc(runs->n, sizeof(*numbers));
-    struct flow_leaders leaders = {0};
+    struct flow_leaders leaders = {.key = key, .best = CLI_OPTIONS(cli, metric)->highest ? FLOW_HIGHEST : FLOW_LOWEST};
+    struct cli_metric_names names = {0};
 
-    for (size_t i = 0; i < runs->n; i++)
-        numbers[i] = reports[i].numbers;
-    int rc = key ? cli_find_metric(key, numbers, runs->n, "these runs", err) : 0;
-    if (rc == 0 && key) {
-        flow_leaders(runs, numbers, key, best, &leaders);
-        cli_leaders_heads(&leaders, key, best, &out->heads);
+    if (!key)
+        return 0;
+    for (size_t i = 0; i < runs->n; i++) {
+        cli_metric_look(&names, key, reports[i].numbers);
+        flow_leaders_add(&leaders, &runs->v[i], reports[i].numbers);
+    }
+    int rc = cli_metric_check(&names, key, "these runs", err);
+    if (rc == 0) {
+        flow_leaders_end(&leaders);
+        cli_leaders_heads(&leaders, &out->heads);
         for (size_t i = 0; i < leaders.n; i++)
-            cli_leaders_cells(&leaders, i, key, &out->cells);
+            cli_leaders_cells(&leaders, i, &out->cells);
         out->key = key;
     }
     flow_leaders_release(&leaders);
-    free(numbers);
+    act_strv_release(&names.others);
     return rc;
 }
 

@@ -34,15 +34,20 @@ int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out,
     return rc;
 }
 
+/* Finds the runs that are named, about which each cluster is asked at once. */
 static int cmd_report_find_all(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
 {
+    const size_t n = cli->words.n - first;
+    ACT_AUTOFREE struct flow_found *found = act_calloc(n, sizeof(*found));
     int rc = 0;
 
-    for (size_t i = first; i < cli->words.n && rc == 0; i++) {
-        struct flow_run run;
-        rc = flow_find_run(&cli->flow, cli->words.v[i], &run, err);
-        if (rc == 0)
-            flow_runs_take(out, &run);
+    flow_find_runs(&cli->flow, (const char *const *)cli->words.v + first, n, found);
+    for (size_t i = 0; i < n; i++) {
+        if (found[i].rc == 0)
+            flow_runs_take(out, &found[i].run);
+        else if (rc == 0)
+            *err = found[i].err;
+        rc = rc < 0 ? rc : found[i].rc;
     }
     return rc;
 }
@@ -56,6 +61,8 @@ int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, str
         rc = named ? cmd_report_find_all(cli, first, out, err) : cli_labelled_runs(cli, true, out, err);
     for (size_t i = 0; i < out->n && rc == 0; i++) {
         ACT_AUTO(flow_logs) logs = {0};
+        if (out->n > 1 && i % FLOW_ROWS_FEW == 0 && !CLI_OPTIONS(cli, logs)->no_logs)
+            flow_expect_logs_of(&cli->flow, &out->v[i], out->n - i < FLOW_ROWS_FEW ? out->n - i : FLOW_ROWS_FEW);
         rc = cli_check_rank(cli, &out->v[i], err);
         if (rc == 0)
             rc = cli_fetch_logs(cli, &out->v[i], &logs, err);

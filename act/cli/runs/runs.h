@@ -42,14 +42,14 @@ char *cli_called(const struct ledger_run *row);
 /* Says how a run that has ended did, and what explains a failure; called: what stands before that, "" or
  * cli_called(). */
 void cli_note_end(const struct flow_run *run, const char *called);
-/* Tells whether those of runs are enough: in little room, and where no two of them are the same. */
-bool cli_short_ids(const struct flow_runs *runs, int room);
+/* Tells whether those of runs are enough: in little room, and where no two of them are the same. Sorts them. */
+bool cli_short_ids(struct act_strv *ends, int room);
 /* Returns "2", or "2 of 4" for a run that is tried again. New string. */
 char *cli_attempt(const struct run_status *status, int attempt);
 /* Returns how long a run has run; -1: it has not begun. */
 int64_t cli_elapsed_s(const struct run_status *status);
 /* Returns the seconds since a run was submitted. */
-int64_t cli_age_s(const struct flow_run *run);
+int64_t cli_age_s(int64_t created_unix_s);
 /* Tells whether a run has ended with an exit status. */
 bool cli_has_exit_status(const struct run_status *status);
 /* Returns the GPUs of a run: of an elastic one what it has now; 0 on clusters without GPUs. */
@@ -125,10 +125,18 @@ int cli_check_metric(const struct cli *cli, struct act_error *err) ACT_NODISCARD
  * may have NULLs. where: "sweep 60ce2fc7". */
 int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, const char *where,
                     struct act_error *err) ACT_NODISCARD;
-/* Adds the head of the table; key NULL: without a number. */
-void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum flow_best best, struct act_strv *out);
+/* Does the same where the numbers need not be there together: looks at those of each run (NULL: none), then checks. */
+struct cli_metric_names {
+    bool found;
+    struct act_strv others; /* released by the caller */
+};
+void cli_metric_look(struct cli_metric_names *names, const char *key, struct numbers *numbers);
+int cli_metric_check(const struct cli_metric_names *names, const char *key, const char *where,
+                     struct act_error *err) ACT_NODISCARD;
+/* Adds the head of the table. */
+void cli_leaders_heads(const struct flow_leaders *leaders, struct act_strv *out);
 /* Adds its i-th row. */
-void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char *key, struct act_strv *out);
+void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, struct act_strv *out);
 
 /* ---- prune.c: removing runs, also for 'a rm' */
 

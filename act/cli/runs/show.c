@@ -20,11 +20,9 @@ static int64_t show_elapsed_at(const struct run_status *s, int64_t now_unix_s)
     return (s->ended_unix_s ? s->ended_unix_s : now_unix_s) - s->started_unix_s;
 }
 
-static int64_t show_age_at(const struct flow_run *run, int64_t now_unix_s)
+static int64_t show_age_at(int64_t created_unix_s, int64_t now_unix_s)
 {
-    int64_t age = now_unix_s - run->row.created_unix_s;
-
-    return age > 0 ? age : 0;
+    return now_unix_s > created_unix_s ? now_unix_s - created_unix_s : 0;
 }
 
 int64_t cli_elapsed_s(const struct run_status *s)
@@ -117,7 +115,8 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, const
     enum { MINUTE_S = 60 };
     char created[ACT_TIME_TEXT], age[ACT_UNIT_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
 
-    int64_t age_s = show_age_at(run, has->now_unix_s), elapsed_s = show_elapsed_at(&run->status, has->now_unix_s);
+    int64_t age_s = show_age_at(run->row.created_unix_s, has->now_unix_s),
+            elapsed_s = show_elapsed_at(&run->status, has->now_unix_s);
     act_time_to_local(run->row.created_unix_s, created);
     if (age_s < MINUTE_S)
         snprintf(age, sizeof(age), "%d s", (int)age_s);
@@ -245,15 +244,9 @@ static bool show_ends_differ(struct act_strv *ends)
     return true;
 }
 
-bool cli_short_ids(const struct flow_runs *runs, int room)
+bool cli_short_ids(struct act_strv *ends, int room)
 {
-    ACT_AUTO(act_strv) ends = {0};
-
-    if (!show_is_brief(room))
-        return false;
-    for (size_t i = 0; i < runs->n; i++)
-        show_add_end(&ends, &runs->v[i]);
-    return show_ends_differ(&ends);
+    return show_is_brief(room) && show_ends_differ(ends);
 }
 
 static void show_push_run(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
@@ -321,12 +314,13 @@ static void show_cells(const struct show_columns *has, const struct flow_run *ru
 
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
-    struct show_columns has = {.reasons = with_reason,
-                               .brief = show_is_brief(room),
-                               .short_ids = cli_short_ids(runs, room),
-                               .now_unix_s = act_now_unix_s()};
+    struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
+    ACT_AUTO(act_strv) ends = {0};
     ACT_AUTO(act_strv) cells = {0};
 
+    for (size_t i = 0; i < runs->n; i++)
+        show_add_end(&ends, &runs->v[i]);
+    has.short_ids = cli_short_ids(&ends, room);
     show_look(&has, runs->v, runs->n);
     struct cli_table *table = show_table_new(&has, room, coloured);
     show_cells(&has, runs->v, runs->n, &cells);
@@ -355,7 +349,7 @@ static int show_look_at_ids(struct show_columns *has, struct flow_rows *runs, st
     ACT_AUTO(act_strv) ends = {0};
     int rc = has->brief ? flow_rows_each(runs, show_add_ends, &ends, NULL, err) : 0;
 
-    has->short_ids = has->brief && show_ends_differ(&ends);
+    has->short_ids = cli_short_ids(&ends, cli_width());
     return rc;
 }
 
@@ -553,7 +547,7 @@ void cli_print_run(const struct flow_run *run, const char *progress, const char 
         printf("%-9s a why %s\n", "next", run->row.id);
 }
 
-int64_t cli_age_s(const struct flow_run *run)
+int64_t cli_age_s(int64_t created_unix_s)
 {
-    return show_age_at(run, act_now_unix_s());
+    return show_age_at(created_unix_s, act_now_unix_s());
 }

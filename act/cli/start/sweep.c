@@ -163,12 +163,11 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
 /* ---- looking at one */
 
 struct show {
+    struct cli *cli;
     char *sweep;
-    const char *key;
-    enum flow_best best;
-    struct flow_runs runs;
-    struct numbers **numbers; /* of each run; NULL: none */
     struct flow_leaders leaders;
+    struct cli_metric_names names;
+    size_t n_queued;
 };
 
 /* Reads the numbers of a run; one whose log cannot be had has none. */
@@ -199,42 +198,76 @@ static json_t *number_json(bool is_there, double value)
 
 static json_t *cmd_sweep_row_json(const struct show *s, const struct flow_leader_row *row)
 {
-    const struct series *c = row->curve;
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
     json_t *parameters = json_object();
-    json_t *json = json_pack("{s:s, s:s?, s:s, s:I, s:o}", "id", row->run->row.id, "name", row->run->row.name, "state",
-                             run_state_name(row->run->status.state), "age_s", (json_int_t)cli_age_s(row->run),
-                             "parameters", parameters);
+    json_t *json =
+        json_pack("{s:s, s:s?, s:s, s:I, s:o}", "id", row->id, "name", row->name, "state", run_state_name(row->state),
+                  "age_s", (json_int_t)cli_age_s(row->created_unix_s), "parameters", parameters);
 
     for (size_t i = 0; i < s->leaders.parameters.n; i++) {
-        const char *value = flow_leader_value(row, s->leaders.parameters.v[i]);
+        const char *value = codec_json_str(tags, s->leaders.parameters.v[i], NULL);
         json_object_set_new(parameters, s->leaders.parameters.v[i], value ? json_string(value) : json_null());
     }
-    json_object_set_new(json, "best", number_json(c, row->best));
-    json_object_set_new(json, "best_at", number_json(c, row->best_x));
-    json_object_set_new(json, "last", number_json(c && !row->ends_odd, c ? c->last.y : 0));
+    json_object_set_new(json, "best", number_json(row->has_number, row->best));
+    json_object_set_new(json, "best_at", number_json(row->has_number, row->best_x));
+    json_object_set_new(json, "last", number_json(row->has_number && !row->ends_odd, row->last));
     return json;
 }
 
 static int cmd_sweep_print_json(const struct show *s, struct act_error *err)
 {
     static const char *const names[] = {[FLOW_LOWEST] = "min", [FLOW_HIGHEST] = "max"};
-    json_t *runs = json_array();
+    const struct flow_leaders *leaders = &s->leaders;
+    const char *key = leaders->key;
+    struct cli_rows rows;
 
-    for (size_t i = 0; i < s->leaders.n; i++)
-        json_array_append_new(runs, cmd_sweep_row_json(s, &s->leaders.v[i]));
-    return cli_print_pack(err, "{s:s, s:s?, s:s?, s:s?, s:o}", "sweep", s->sweep, "metric", s->key, "by",
-                          s->key ? names[s->best] : NULL, "at", s->key ? numbers_by_name(s->leaders.by) : NULL, "runs",
-                          runs);
+    cli_rows_begin(&rows,
+                   json_pack("{s:s, s:s?, s:s?, s:s?}", "sweep", s->sweep, "metric", key, "by",
+                             key ? names[leaders->best] : NULL, "at", key ? numbers_by_name(leaders->by) : NULL),
+                   "runs");
+    for (size_t i = 0; i < leaders->n; i++)
+        cli_rows_add(&rows, cmd_sweep_row_json(s, &leaders->v[i]));
+    return cli_rows_end(&rows, err);
 }
 
-static void cmd_sweep_print_table(const struct show *s)
+static bool cmd_sweep_has_short_ids(const struct flow_leaders *leaders)
+{
+    ACT_AUTO(act_strv) ends = {0};
+
+    for (size_t i = 0; i < leaders->n; i++)
+        act_strv_push(&ends, cli_short_id(leaders->v[i].id));
+    return cli_short_ids(&ends, cli_width());
+}
+
+/* Makes the columns wide enough for all rows, or prints them: a few at a time. */
+static void cmd_sweep_pass(const struct flow_leaders *leaders, size_t n_columns, bool short_ids, bool prints,
+                           struct cli_table *table)
+{
+    size_t i = 0;
+
+    do {
+        ACT_AUTO(act_strv) cells = {0};
+        ACT_AUTO(act_buf) text = {0};
+        for (size_t few = 0; few < FLOW_ROWS_FEW && i < leaders->n; few++, i++) {
+            cli_leaders_cells(leaders, i, &cells);
+            if (short_ids)
+                act_str_replace(&cells.v[few * n_columns], cli_short_id(leaders->v[i].id));
+        }
+        if (prints)
+            cli_table_add(table, &cells, &text);
+        else
+            cli_table_measure(table, &cells);
+        cli_put_table(&text);
+    } while (i < leaders->n);
+}
+
+static void cmd_sweep_print_table(const struct flow_leaders *leaders)
 {
     ACT_AUTO(act_strv) heads = {0};
-    ACT_AUTO(act_strv) cells = {0};
 
-    cli_leaders_heads(&s->leaders, s->key, s->best, &heads);
+    cli_leaders_heads(leaders, &heads);
     ACT_AUTOFREE struct cli_column *columns = act_calloc(heads.n, sizeof(*columns));
-    size_t state = 2 + s->leaders.parameters.n, n = heads.n;
+    const size_t state = 2 + leaders->parameters.n;
     for (size_t i = 0; i < heads.n; i++)
         columns[i] = (struct cli_column){.head = heads.v[i],
                                          .align = i == state || i < 2 ? 'l' : 'r',
@@ -244,20 +277,17 @@ static void cmd_sweep_print_table(const struct show *s)
                                                                          : 3,
                                          .min = i > 1 && i < state ? 6 : 0,
                                          .is_state = i == state};
-    for (size_t i = 0; i < s->leaders.n; i++)
-        cli_leaders_cells(&s->leaders, i, s->key, &cells);
-    for (size_t i = 0; cli_short_ids(&s->runs, cli_width()) && i < s->leaders.n; i++)
-        act_str_replace(&cells.v[i * n], cli_short_id(s->leaders.v[i].run->row.id));
-    cli_print_table(columns, n, &cells);
+    struct cli_table *table = cli_table_new(columns, heads.n, cli_width(), cli_colour(stdout));
+    const bool short_ids = cmd_sweep_has_short_ids(leaders);
+    cmd_sweep_pass(leaders, heads.n, short_ids, false, table);
+    cmd_sweep_pass(leaders, heads.n, short_ids, true, table);
+    cli_table_free(table);
 }
 
 /* Tells whether none of the runs has begun, so that there is no number yet. */
 static bool all_queued(const struct show *s)
 {
-    for (size_t i = 0; i < s->runs.n; i++)
-        if (s->runs.v[i].status.state != RUN_QUEUED)
-            return false;
-    return s->runs.n > 0;
+    return s->leaders.n > 0 && s->n_queued == s->leaders.n;
 }
 
 /* Prints a field. A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a
@@ -275,72 +305,93 @@ static void cmd_sweep_put_field(const char *text, bool last)
     putchar(last ? '\n' : ',');
 }
 
-static void cmd_sweep_print_csv(const struct show *s)
+static void cmd_sweep_put_fields(const struct act_strv *cells)
 {
-    ACT_AUTO(act_strv) cells = {0};
-
-    cli_leaders_heads(&s->leaders, s->key, s->best, &cells);
-    size_t n = cells.n;
-    for (size_t i = 0; i < s->leaders.n; i++)
-        cli_leaders_cells(&s->leaders, i, s->key, &cells);
-    for (size_t i = 0; i < cells.n; i++)
-        cmd_sweep_put_field(cells.v[i], i % n == n - 1);
+    for (size_t i = 0; i < cells->n; i++)
+        cmd_sweep_put_field(cells->v[i], i + 1 == cells->n);
 }
 
-static int print_leaders(const struct cli *cli, const struct show *s, struct act_error *err)
+static void cmd_sweep_print_csv(const struct flow_leaders *leaders)
+{
+    ACT_AUTO(act_strv) heads = {0};
+
+    cli_leaders_heads(leaders, &heads);
+    cmd_sweep_put_fields(&heads);
+    for (size_t i = 0; i < leaders->n; i++) {
+        ACT_AUTO(act_strv) cells = {0};
+        cli_leaders_cells(leaders, i, &cells);
+        cmd_sweep_put_fields(&cells);
+    }
+}
+
+static int print_leaders(const struct show *s, struct act_error *err)
 {
     cli_buffer_stdout();
-    if (cli->options.json)
+    if (s->cli->options.json)
         return cmd_sweep_print_json(s, err);
-    if (CLI_OPTIONS(cli, page)->csv)
-        cmd_sweep_print_csv(s);
+    if (CLI_OPTIONS(s->cli, page)->csv)
+        cmd_sweep_print_csv(&s->leaders);
     else
-        cmd_sweep_print_table(s);
+        cmd_sweep_print_table(&s->leaders);
     fflush(stdout);
     if (all_queued(s))
-        act_note("all %zu runs are still queued; 'a qq --tag sweep=%s' says what they wait for", s->runs.n, s->sweep);
+        act_note("all %zu runs are still queued; 'a qq --tag sweep=%s' says what they wait for", s->leaders.n,
+                 s->sweep);
     return cli_check_stdout(err);
 }
 
-static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
+/* Takes of a few runs what is shown. Their logs are asked for together. */
+static int cmd_sweep_visit(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
 {
-    enum { EXPECTED = 48 }; /* runs whose logs are asked for together */
+    struct show *s = arg;
+    const char *key = s->leaders.key;
+
+    (void)err;
+    if (key && !CLI_OPTIONS(s->cli, logs)->no_logs)
+        flow_expect_logs_of(&s->cli->flow, runs, n);
+    for (size_t i = 0; i < n; i++) {
+        struct numbers *numbers = key ? numbers_of(s->cli, &runs[i]) : NULL;
+        if (key)
+            cli_metric_look(&s->names, key, numbers);
+        flow_leaders_add(&s->leaders, &runs[i], numbers);
+        s->n_queued += runs[i].status.state == RUN_QUEUED;
+        numbers_free(numbers);
+    }
+    return 0;
+}
+
+static int read_leaders(struct show *s, struct act_error *err)
+{
     CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", FLOW_SWEEP_TAG, s->sweep);
     const struct flow_table table = {
-        .cluster = cli->options.cluster, .labels = {.tags = tags}, .own = true, .with_spec = true};
+        .cluster = s->cli->options.cluster, .labels = {.tags = tags}, .own = true, .with_spec = s->leaders.key != NULL};
     ACT_AUTOFREE char *where = act_sprintf("sweep %s", s->sweep);
-    int rc = flow_list_runs(&cli->flow, &table, &s->runs, err);
+    struct flow_rows *runs;
+    int rc = flow_rows_open(&s->cli->flow, &table, &runs, err);
 
-    if (rc < 0)
-        return rc;
-    cli_oldest_first(&s->runs);
-    s->numbers = act_calloc(s->runs.n + 1, sizeof(struct numbers *));
-    for (size_t i = 0; s->key && i < s->runs.n; i++) {
-        if (i % EXPECTED == 0)
-            flow_expect_logs_of(&cli->flow, &s->runs.v[i], s->runs.n - i < EXPECTED ? s->runs.n - i : EXPECTED);
-        s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
-    }
-    rc = s->key && !all_queued(s) ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
     if (rc == 0)
-        flow_leaders(&s->runs, s->numbers, s->key, s->best, &s->leaders);
+        rc = flow_rows_each(runs, cmd_sweep_visit, s, NULL, err);
+    flow_rows_close(runs);
+    if (rc == 0 && s->leaders.key && !all_queued(s))
+        rc = cli_metric_check(&s->names, s->leaders.key, where, err);
+    flow_leaders_end(&s->leaders);
     return rc;
 }
 
 static int show_sweep(struct cli *cli, struct act_error *err)
 {
-    struct show s = {.key = CLI_OPTIONS(cli, metric)->metric,
-                     .best = CLI_OPTIONS(cli, metric)->highest ? FLOW_HIGHEST : FLOW_LOWEST};
+    const struct cli_metric_options *o = CLI_OPTIONS(cli, metric);
+    struct show s = {
+        .cli = cli,
+        .leaders = {.key = o->metric, .best = o->highest ? FLOW_HIGHEST : FLOW_LOWEST, .newest_first = true}};
     int rc = flow_find_sweep(&cli->flow, CLI_OPTIONS(cli, sweep)->show, &s.sweep, err);
 
     if (rc == 0)
-        rc = read_leaders(cli, &s, err);
+        rc = read_leaders(&s, err);
     if (rc == 0)
-        rc = print_leaders(cli, &s, err);
+        rc = print_leaders(&s, err);
     flow_leaders_release(&s.leaders);
-    for (size_t i = 0; s.numbers && i < s.runs.n; i++)
-        numbers_free(s.numbers[i]);
-    free(s.numbers);
-    flow_runs_release(&s.runs);
+    act_strv_release(&s.names.others);
     free(s.sweep);
     return rc;
 }

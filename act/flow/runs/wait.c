@@ -33,20 +33,20 @@ static char *wait_id_of(struct flow *flow, const char *piece)
     return act_strdup(flow_find_unasked(flow, piece, &known, &ignored) == 0 ? known.row.id : piece);
 }
 
-static int find_patiently(struct flow *flow, const char *piece, const struct limit *limit, struct flow_run *out,
+/* Goes on looking for a run of which a first search said rc, while nobody can tell. */
+static int find_patiently(struct flow *flow, const char *id, const struct limit *limit, int rc, struct flow_run *out,
                           struct act_error *err)
 {
     struct flow_watch watch = {0};
-    ACT_AUTOFREE char *id = wait_id_of(flow, piece);
 
-    for (;;) {
-        int rc = flow_watch_took(&watch, flow_find_run(flow, id, out, err), err);
+    for (;; rc = flow_find_run(flow, id, out, err)) {
+        rc = flow_watch_took(&watch, rc, err);
         if (rc < 0 || !watch.trial_ms)
             return rc;
         if (is_limit_over(limit)) {
             struct act_error why = *err;
             return act_error_set(err, ACT_TIMEOUT, "nobody could tell for %lld s what run '%s' does: %s",
-                                 (long long)limit->seconds, piece, act_error_text(&why));
+                                 (long long)limit->seconds, id, act_error_text(&why));
         }
         flow_watch_pause(&watch, flow, false, limit->end_ms);
     }
@@ -54,7 +54,39 @@ static int find_patiently(struct flow *flow, const char *piece, const struct lim
 
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
-    return find_patiently(flow, piece, &(struct limit){0}, out, err);
+    ACT_AUTOFREE char *id = wait_id_of(flow, piece);
+
+    return find_patiently(flow, id, &(struct limit){0}, flow_find_run(flow, id, out, err), out, err);
+}
+
+/* Takes what was found of a run, or goes on looking for it. */
+static int wait_take_found(struct flow *flow, const char *id, const struct limit *limit, struct flow_found *found,
+                           struct flow_runs *out, struct act_error *err)
+{
+    if (found->rc < 0)
+        found->rc = find_patiently(flow, id, limit, found->rc, &found->run, &found->err);
+    if (found->rc == 0)
+        flow_runs_take(out, &found->run);
+    else
+        *err = found->err;
+    return found->rc;
+}
+
+/* Finds a few runs, about which each cluster is asked at once. */
+static int wait_find_some(struct flow *flow, const struct act_strv *ids, const struct limit *limit,
+                          struct flow_runs *out, struct act_error *err)
+{
+    ACT_AUTOFREE struct flow_found *found = act_calloc(ids->n, sizeof(*found));
+    int rc = 0;
+
+    flow_find_runs(flow, (const char *const *)ids->v, ids->n, found);
+    for (size_t i = 0; i < ids->n; i++) {
+        if (rc == 0)
+            rc = wait_take_found(flow, ids->v[i], limit, &found[i], out, err);
+        else if (found[i].rc == 0)
+            flow_run_release(&found[i].run);
+    }
+    return rc;
 }
 
 static int wait_find_all(struct flow *flow, const struct act_strv *pieces, const struct limit *limit,
@@ -62,11 +94,11 @@ static int wait_find_all(struct flow *flow, const struct act_strv *pieces, const
 {
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < pieces->n; i++) {
-        struct flow_run run;
-        rc = find_patiently(flow, pieces->v[i], limit, &run, err);
-        if (rc == 0)
-            flow_runs_take(out, &run);
+    for (size_t i = 0; rc == 0 && i < pieces->n;) {
+        ACT_AUTO(act_strv) ids = {0};
+        for (; i < pieces->n && ids.n < FLOW_ROWS_FEW; i++)
+            act_strv_take(&ids, wait_id_of(flow, pieces->v[i]));
+        rc = wait_find_some(flow, &ids, limit, out, err);
     }
     return rc;
 }

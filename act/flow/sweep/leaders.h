@@ -1,4 +1,5 @@
-/* leaders.h - runs that were tried with different parameters, the best one first: by a number of their logs. Pure. */
+/* leaders.h - runs that were tried with different parameters, the best one first: by a number of their logs. Pure. The
+ * caller sets what is his in struct flow_leaders, adds all runs, ends it, and releases it in every case. */
 #ifndef ACT_FLOW_SWEEP_LEADERS_H
 #define ACT_FLOW_SWEEP_LEADERS_H
 
@@ -11,28 +12,32 @@
 
 enum flow_best { FLOW_LOWEST, FLOW_HIGHEST };
 
+/* A run, by what is shown of it: there may be 100,000. */
 struct flow_leader_row {
-    const struct flow_run *run;
-    json_t *tags;               /* its parameters, and more */
-    const struct series *curve; /* of the number; NULL: it has none, or no finite value of it */
-    double best, best_x;        /* of a curve; where: step, epoch or value */
-    bool ends_odd;              /* the last value is not finite */
+    char *id, *name, *tags; /* name, tags: as in struct ledger_run */
+    enum run_state state;
+    int64_t created_unix_s;
+    bool has_number;           /* it has a finite value of it */
+    bool ends_odd;             /* the last value is not finite */
+    double best, best_x, last; /* best_x: where: step, epoch or value */
+    size_t at;                 /* internal: the place in which it was added */
 };
 
 struct flow_leaders {
+    const char *key; /* of the number, set by the caller; NULL: none */
+    enum flow_best best;
+    bool newest_first;          /* runs are added so, and come out oldest first */
     struct act_strv parameters; /* keys of the tags that tell the runs apart, but FLOW_SWEEP_TAG */
-    struct flow_leader_row *v;  /* as the runs; with a key the best first, runs that end in NaN, then those without it
-                                   last */
+    struct flow_leader_row *v;  /* as they were added; with a key the best first, runs that end in NaN, then those
+                                   without it last */
     size_t n;
     enum numbers_by by; /* what best_x counts: they run one program, so that the last one with the number says it */
 };
 
-/* Puts the runs into the order of their best value of the number key; NULL: leaves them as they are. numbers has those
- * of each run, NULL for none; they and the runs must live as long as out. The caller releases out. */
-void flow_leaders(const struct flow_runs *runs, struct numbers *const *numbers, const char *key, enum flow_best best,
-                  struct flow_leaders *out);
+/* Adds a run. numbers are those of its log, NULL: none; neither has to stay. */
+void flow_leaders_add(struct flow_leaders *leaders, const struct flow_run *run, struct numbers *numbers);
+/* Puts the runs into their order, and finds the parameters, when all runs are there. */
+void flow_leaders_end(struct flow_leaders *leaders);
 void flow_leaders_release(struct flow_leaders *leaders);
-/* Returns the value of a parameter of a row; NULL: it has none. */
-const char *flow_leader_value(const struct flow_leader_row *row, const char *parameter);
 
 #endif
