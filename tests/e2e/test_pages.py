@@ -187,9 +187,9 @@ def test_a_sweep_larger_than_a_page(reader):
     assert reader.names() == [] and "best: grid-13" in reader.text("tr.group")
     reader.browser.click("tr.group .fold")
     reader.until_text("1 to 100 of 384 runs", ".count")
-    assert len(reader.names()) == 100
+    reader.until("document.querySelectorAll('.run-name').length == 100", "all of them")
     reader.open(reader.browser.evaluate("location.hash"))
-    assert len(reader.names()) == 100, "the address has it"
+    reader.until("document.querySelectorAll('.run-name').length == 100", "the address has it")
 
 
 def test_a_sweep_by_its_name(reader):
@@ -267,6 +267,32 @@ def test_ten_thousand_runs(reader):
     assert "1 to 100 of 10,000 runs" in reader.text(".count")
     reader.browser.evaluate("[...document.querySelectorAll('main button')].find(b => b.innerText == 'Older').click()")
     reader.until_text("101 to 200 of 10,000 runs", ".count")
+
+
+MOVED = """new Promise(done => {
+    let sum = 0;
+    new PerformanceObserver(list => list.getEntries().forEach(e => { sum += e.hadRecentInput ? 0 : e.value; }))
+        .observe({type: "layout-shift", buffered: true});
+    setTimeout(() => done(sum), 100);
+})"""
+
+
+def test_lines_beyond_the_window(reader):
+    """They come after those that it shows, nothing moves, and who comes back finds the place again."""
+    reader.data.rows = [page_double.row(i) for i in range(150)]
+    reader.data.rows[90].update(name="a-name-that-is-wider-than-any-other-" * 3, cluster="a-cluster-with-a-long-name",
+                                why="a reason that is longer than most of the others are", last={"loss": 1.2345e-10})
+    reader.open()
+    reader.until("document.querySelectorAll('tbody tr').length == 100", "all lines of the page")
+    assert reader.browser.evaluate(MOVED) == 0
+    assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    overlap = reader.browser.evaluate("""[...document.querySelectorAll('tbody tr')].filter(r =>
+        [...r.cells].some(c => c.scrollWidth > c.clientWidth)).map(r => r.innerText)""")
+    assert overlap == []
+    reader.browser.click("tbody tr:nth-child(80) .run-name")
+    reader.until("document.body?.dataset.page == 'run'", "the page of the run")
+    reader.browser.evaluate("history.back()")
+    reader.until("document.body?.dataset.page == 'runs' && scrollY > 1000", "the place is found again")
 
 
 # ---- one run
@@ -676,12 +702,7 @@ def test_fits_every_window(reader, path):
         reader.open(path, **how)
         reader.scroll_through()
         assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        moved = reader.browser.evaluate("""new Promise(done => {
-            let sum = 0;
-            new PerformanceObserver(list => list.getEntries().forEach(e => { sum += e.hadRecentInput ? 0 : e.value; }))
-                .observe({type: "layout-shift", buffered: true});
-            setTimeout(() => done(sum), 100);
-        })""")
+        moved = reader.browser.evaluate(MOVED)
         assert moved < 0.1, (name, moved)
 
 
