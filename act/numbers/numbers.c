@@ -130,6 +130,7 @@ struct numbers {
     bool is_unzoned;      /* one of the times had no zone */
     struct series epochs; /* steps against epochs: where one was first seen */
     struct series_range range;
+    bool has_more;    /* names than there is room for */
     bool is_prepared; /* what comes was printed by the preparation, up to the agent's next line */
     struct numbers_words words;
 };
@@ -165,6 +166,11 @@ size_t numbers_count(const struct numbers *n)
     return n->n_keys;
 }
 
+bool numbers_has_more(const struct numbers *n)
+{
+    return n->has_more;
+}
+
 struct numbers_key *numbers_key(struct numbers *n, size_t i)
 {
     return &n->keys[i];
@@ -189,8 +195,12 @@ static struct numbers_key *numbers_find_or_add(struct numbers *n, const struct n
 
     if (found)
         word->key = (size_t)(found - n->keys) + 1;
-    if (found || n->n_keys == NUMBERS_KEYS || (!pair->meaning.is_measure && n->n_keys >= UNKNOWN_KEYS))
+    if (found)
         return found;
+    if (n->n_keys == NUMBERS_KEYS || (!pair->meaning.is_measure && n->n_keys >= UNKNOWN_KEYS)) {
+        n->has_more = true;
+        return NULL;
+    }
     ACT_PUSH(n->keys, n->n_keys, (struct numbers_key){.by = by, .is_measure = pair->meaning.is_measure});
     found = &n->keys[n->n_keys - 1];
     memcpy(found->name, pair->name, sizeof(found->name));

@@ -347,11 +347,13 @@ TEST(keys_and_lines_are_bounded)
 
     memset(longest, 'a', 3 * NUMBERS_LINE - 1);
     numbers_feed(n, longest, strlen(longest));
+    numbers_feed(n, "\nkey0: 1\n", strlen("\nkey0: 1\n"));
+    assert_false(numbers_has_more(n));
     for (int i = 0; i < 2 * NUMBERS_KEYS; i++) {
         ACT_AUTOFREE char *line = act_sprintf("\nkey%d: 1\n", i);
         numbers_feed(n, line, strlen(line));
     }
-    assert_true(numbers_count(n) < NUMBERS_KEYS);
+    assert_true(numbers_count(n) < NUMBERS_KEYS && numbers_has_more(n));
     numbers_feed(n, "loss: 1\n", strlen("loss: 1\n")); /* there is room for measures */
     assert_non_null(numbers_find(n, "LOSS"));
     for (int i = 0; i < 2 * NUMBERS_KEYS; i++) {
