@@ -130,8 +130,9 @@ struct numbers {
     bool is_unzoned;      /* one of the times had no zone */
     struct series epochs; /* steps against epochs: where one was first seen */
     struct series_range range;
-    bool has_more;    /* names than there is room for */
-    bool is_prepared; /* what comes was printed by the preparation, up to the agent's next line */
+    bool has_more;       /* names than there is room for */
+    bool is_below_place; /* the line before was one of a traceback */
+    bool is_prepared;    /* what comes was printed by the preparation, up to the agent's next line */
     struct numbers_words words;
 };
 
@@ -389,6 +390,16 @@ static bool may_have_number(const char *text)
     return text[strcspn(text, "0123456789")] || strcasestr(text, "nan") || strcasestr(text, "inf");
 }
 
+/* Tells whether a line is the source that stands, indented, below its place in a traceback of Python. */
+static bool numbers_is_source(struct numbers *n, const char *text)
+{
+    enum { INDENT = 4 };
+    bool is_source = n->is_below_place && text - n->line >= INDENT;
+
+    n->is_below_place = act_starts_with(text, "File \"") && strstr(text, "\", line ");
+    return is_source;
+}
+
 static void numbers_end_line(struct numbers *n)
 {
     struct numbers_line line;
@@ -400,7 +411,7 @@ static void numbers_end_line(struct numbers *n)
         text++;
     if (act_starts_with(text, RUN_LOG_AGENT)) {
         n->is_prepared = strcmp(text, RUN_LOG_PREPARATION) == 0;
-    } else if (n->len > 0 && !n->is_prepared) {
+    } else if (n->len > 0 && !numbers_is_source(n, text) && !n->is_prepared) {
         n->step_age++;
         numbers_line_begin(&line);
         if (may_have_number(text) && !numbers_read_json(text, n->len, &n->words, &line))

@@ -309,6 +309,7 @@ def test_head_of_a_run(reader):
     assert reader.browser.evaluate("document.title") == "train-2"
     assert reader.texts(".rank.first") == ["3"]
     reader.open(f"run?id={running}")
+    assert "2 nodes, 4 processes each" in reader.text(".facts")
     assert "400/1000, about" in reader.text(".progress") and "Why" not in reader.text("main > div:nth-of-type(3)")
     assert not reader.browser.evaluate("document.querySelector('.why')"), "a healthy run has none"
 
@@ -330,6 +331,24 @@ def test_values_under_the_pointer(reader):
     assert values == sorted(values, reverse=True)
     readings = reader.texts(".reading")
     assert readings[0] and readings[0] == readings[1], "all pictures are at the same step"
+
+
+def test_numbers_that_were_said_once(reader):
+    """They are no curves, beside those of other runs either."""
+    reader.data.points = 1
+    reader.open(f"compare?id={reader.data.rows[0]['id']}&id={reader.data.rows[1]['id']}")
+    reader.until("document.querySelectorAll('.slot .values').length == 3", "a list for each")
+    assert re.match(r"loss\n+proj_\S+ 2\.2\s*train-1 2\.82", reader.text(".slot")), reader.text(".slot")
+    assert not reader.browser.evaluate("document.querySelector('.plot-box')")
+
+
+def test_what_stands_below_a_curve(reader):
+    """Which numbers have no step is said, since the axis shows something else."""
+    for name, said in {"step": "", "epoch": "By epoch.", "value": "In the order of the log."}.items():
+        reader.data.x_name = name
+        reader.open(f"run?id={reader.data.rows[1]['id']}")
+        reader.pictures(2)
+        assert reader.text(".slot:nth-child(2) .note") == said
 
 
 def scale(n):
