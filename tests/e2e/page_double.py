@@ -169,7 +169,8 @@ class Data:
                     y[100] = None
                 series.append({"id": wanted, "key": key, "x": x, "y": y,
                                "t": [NOW - 4000 + k for k in x] if self.has_times else None,
-                               "e": [k / 100 for k in x] if self.has_times else None, "points": 10 * self.points if self.points > 1 else 1, "x_name": self.x_name})
+                               "e": [k / 100 for k in x] if self.has_times else None,
+                               "points": 10 * self.points if self.points > 1 else 1, "x_name": self.x_name})
         return {"now": NOW, "said": [], "next_s": 10, "series": series}
 
     def inside(self, x, query):
