@@ -282,13 +282,13 @@ def test_lines_beyond_the_window(reader):
     reader.data.rows = [page_double.row(i) for i in range(150)]
     reader.data.rows[90].update(name="a-name-that-is-wider-than-any-other-" * 3, cluster="a-cluster-with-a-long-name",
                                 why="a reason that is longer than most of the others are", last={"loss": 1.2345e-10})
-    reader.open()
-    reader.until("document.querySelectorAll('tbody tr').length == 100", "all lines of the page")
-    assert reader.browser.evaluate(MOVED) == 0
-    assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    overlap = reader.browser.evaluate("""[...document.querySelectorAll('tbody tr')].filter(r =>
-        [...r.cells].some(c => c.scrollWidth > c.clientWidth)).map(r => r.innerText)""")
-    assert overlap == []
+    for width in (980, 1280, 1920):
+        reader.open(width=width)
+        reader.until("document.querySelectorAll('tbody tr').length == 100", "all lines of the page")
+        assert reader.browser.evaluate(MOVED) == 0, width
+        too_wide = reader.browser.evaluate("[...document.querySelectorAll('.wide, tbody th, tbody td')].filter(c => "
+                                           "c.scrollWidth > c.clientWidth).map(c => c.innerText)")
+        assert too_wide == [], width
     reader.browser.click("tbody tr:nth-child(80) .run-name")
     reader.until("document.body?.dataset.page == 'run'", "the page of the run")
     reader.browser.evaluate("history.back()")

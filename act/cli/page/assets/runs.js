@@ -1,7 +1,7 @@
 /* runs.js - all runs: one line a run, filtered by the server, sorted, grouped, live. */
 
 const PAGE_RUNS = 100,
-  LINE_PX = 45, /* the height of a line, at least */
+  LINE_PX = 58, /* the usual height of a line */
   KEYS_SHOWN = 3;
 
 /* Why a run is where it is, in a few words. */
