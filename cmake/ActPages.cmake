@@ -3,7 +3,7 @@
 function(act_pages target source)
   set(assets ${CMAKE_SOURCE_DIR}/act/cli/page/assets)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/page)
-  set(names format uplot/uPlot.iife.min app live charts shapes runs run compare clusters report start)
+  set(names app live charts shapes runs run compare clusters report start)
   list(TRANSFORM names REPLACE "(.+)" "${assets}/\\1.js" OUTPUT_VARIABLE scripts)
   set(names uplot/uPlot.min base controls tables run pictures)
   list(TRANSFORM names REPLACE "(.+)" "${assets}/\\1.css" OUTPUT_VARIABLE sheets)
@@ -20,7 +20,14 @@ function(act_pages target source)
     endif()
   endforeach()
 
+  # It runs when a page makes its first picture: a list of runs has none, and does not wait for it.
   file(MAKE_DIRECTORY ${out})
+  file(CONFIGURE OUTPUT ${out}/begin.js @ONLY CONTENT
+       "Object.defineProperty(globalThis, 'uPlot', {configurable: true, get: () => {\n")
+  file(CONFIGURE OUTPUT ${out}/end.js @ONLY CONTENT
+       "\nObject.defineProperty(globalThis, 'uPlot', {value: uPlot});\nreturn uPlot;\n}});\n")
+  list(PREPEND scripts ${assets}/format.js ${out}/begin.js ${assets}/uplot/uPlot.iife.min.js ${out}/end.js)
+
   add_custom_command(OUTPUT ${out}/page.js COMMAND ${CMAKE_COMMAND} -E cat ${scripts} > ${out}/page.js
                      DEPENDS ${scripts} VERBATIM)
   add_custom_command(OUTPUT ${out}/page.css COMMAND ${CMAKE_COMMAND} -E cat ${sheets} > ${out}/page.css

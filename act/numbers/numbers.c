@@ -130,7 +130,9 @@ struct numbers {
     bool is_unzoned;      /* one of the times had no zone */
     struct series epochs; /* steps against epochs: where one was first seen */
     struct series_range range;
-    bool is_prepared; /* what comes was printed by the preparation, up to the agent's next line */
+    bool has_more;       /* names than there is room for */
+    bool is_below_place; /* the line before was one of a traceback */
+    bool is_prepared;    /* what comes was printed by the preparation, up to the agent's next line */
     struct numbers_words words;
 };
 
@@ -165,6 +167,11 @@ size_t numbers_count(const struct numbers *n)
     return n->n_keys;
 }
 
+bool numbers_has_more(const struct numbers *n)
+{
+    return n->has_more;
+}
+
 struct numbers_key *numbers_key(struct numbers *n, size_t i)
 {
     return &n->keys[i];
@@ -189,8 +196,12 @@ static struct numbers_key *numbers_find_or_add(struct numbers *n, const struct n
 
     if (found)
         word->key = (size_t)(found - n->keys) + 1;
-    if (found || n->n_keys == NUMBERS_KEYS || (!pair->meaning.is_measure && n->n_keys >= UNKNOWN_KEYS))
+    if (found)
         return found;
+    if (n->n_keys == NUMBERS_KEYS || (!pair->meaning.is_measure && n->n_keys >= UNKNOWN_KEYS)) {
+        n->has_more = true;
+        return NULL;
+    }
     ACT_PUSH(n->keys, n->n_keys, (struct numbers_key){.by = by, .is_measure = pair->meaning.is_measure});
     found = &n->keys[n->n_keys - 1];
     memcpy(found->name, pair->name, sizeof(found->name));
@@ -379,6 +390,16 @@ static bool may_have_number(const char *text)
     return text[strcspn(text, "0123456789")] || strcasestr(text, "nan") || strcasestr(text, "inf");
 }
 
+/* Tells whether a line is the source that stands, indented, below its place in a traceback of Python. */
+static bool numbers_is_source(struct numbers *n, const char *text)
+{
+    enum { INDENT = 4 };
+    bool is_source = n->is_below_place && text - n->line >= INDENT;
+
+    n->is_below_place = act_starts_with(text, "File \"") && strstr(text, "\", line ");
+    return is_source;
+}
+
 static void numbers_end_line(struct numbers *n)
 {
     struct numbers_line line;
@@ -390,7 +411,7 @@ static void numbers_end_line(struct numbers *n)
         text++;
     if (act_starts_with(text, RUN_LOG_AGENT)) {
         n->is_prepared = strcmp(text, RUN_LOG_PREPARATION) == 0;
-    } else if (n->len > 0 && !n->is_prepared) {
+    } else if (n->len > 0 && !numbers_is_source(n, text) && !n->is_prepared) {
         n->step_age++;
         numbers_line_begin(&line);
         if (may_have_number(text) && !numbers_read_json(text, n->len, &n->words, &line))

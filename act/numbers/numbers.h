@@ -64,6 +64,8 @@ double numbers_epoch_at(const struct numbers *n, double step);
 /* The keys in the order they were found; their series are sorted once numbers_sort() was called. Names that differ in
  * case are one key. Valid until the next piece. */
 size_t numbers_count(const struct numbers *n);
+/* Tells whether there were other names, for which there was no room. */
+bool numbers_has_more(const struct numbers *n);
 struct numbers_key *numbers_key(struct numbers *n, size_t i);
 /* Returns the key of this name, in any case of letters; NULL: there is none. */
 struct numbers_key *numbers_find(struct numbers *n, const char *name);

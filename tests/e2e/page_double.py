@@ -1,4 +1,5 @@
 """Stands for the JSON of `a ui`: many runs, curves and nodes that no test could wait for. The pages are real."""
+import calendar
 import json
 import math
 import re
@@ -14,6 +15,10 @@ EVIL = "</script><img src=x onerror=alert(1)>\"'&amp; <b>"
 
 def iso(unix):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix)) if unix else None
+
+
+def unix(text):
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
 
 
 def row(i, **more):
@@ -59,7 +64,7 @@ class Data:
     def __init__(self):
         self.rows = [row(i) for i in range(20)]
         self.keys = ["loss", "acc", "lr"]
-        self.points = 300
+        self.points, self.x_name = 300, "step"
         self.said, self.next_s = [], 10
         self.log = {}
         self.asked = []
@@ -114,7 +119,7 @@ class Data:
                 best[key] = {"id": r["id"], "name": r["name"], "value": r["last"][key]}
         return {"name": name, "title": stems.pop() or None if len(stems) == 1 else None, "runs": len(rows),
                 "states": {s: states.count(s) for s in set(states)}, "gpus": 8 * states.count("Running"),
-                "cluster": None, "created_s": NOW - 30, "open": is_open, "best": best}
+                "cluster": None, "created_s": max(unix(r["created"]) for r in rows), "open": is_open, "best": best}
 
     def find(self, wanted):
         return next(r for r in self.rows if r["id"] == wanted)
@@ -164,8 +169,8 @@ class Data:
                     y[100] = None
                 series.append({"id": wanted, "key": key, "x": x, "y": y,
                                "t": [NOW - 4000 + k for k in x] if self.has_times else None,
-                               "e": [k / 100 for k in x] if self.has_times else None, "points": 10 * self.points,
-                               "x_name": "step"})
+                               "e": [k / 100 for k in x] if self.has_times else None,
+                               "points": 10 * self.points if self.points > 1 else 1, "x_name": self.x_name})
         return {"now": NOW, "said": [], "next_s": 10, "series": series}
 
     def inside(self, x, query):

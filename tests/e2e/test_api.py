@@ -539,12 +539,15 @@ def test_a_cluster_that_is_gone(act, ui):
 
 
 def test_very_many_names(act, ui):
-    """Of numbers with one value each a bounded number is kept; loss is one of them, although it comes last."""
-    act.write("main.py", "import sys\nsys.stdout.writelines(f'n{i}=1\\n' for i in range(200000))\n"
+    """Of numbers with one value each a bounded number is kept, which is said; loss is one of them, although it comes
+    last."""
+    act.write("main.py", "import sys\nsys.stdout.writelines(f'n{i}=1\\n' for i in range(1000000))\n"
               "for i in range(9): print(f'step {i} loss {9 - i}')\n")
     run = act.finish("python3", "main.py", before=("-n", "1"))
     document = read(ui, f"api/run?id={run}")
     assert len(document["keys"]) <= 256
+    (said,) = document["said"]
+    assert f"'{run}' has numbers of too many names: only {len(document['keys'])} are shown" in said
     (loss,) = read(ui, f"api/series?id={run}&key=loss")["series"]
     assert loss["y"] == list(range(9, 0, -1))
     row = read(ui, "api/runs")["runs"][0]

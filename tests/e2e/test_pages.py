@@ -187,9 +187,9 @@ def test_a_sweep_larger_than_a_page(reader):
     assert reader.names() == [] and "best: grid-13" in reader.text("tr.group")
     reader.browser.click("tr.group .fold")
     reader.until_text("1 to 100 of 384 runs", ".count")
-    assert len(reader.names()) == 100
+    reader.until("document.querySelectorAll('.run-name').length == 100", "all of them")
     reader.open(reader.browser.evaluate("location.hash"))
-    assert len(reader.names()) == 100, "the address has it"
+    reader.until("document.querySelectorAll('.run-name').length == 100", "the address has it")
 
 
 def test_a_sweep_by_its_name(reader):
@@ -269,6 +269,32 @@ def test_ten_thousand_runs(reader):
     reader.until_text("101 to 200 of 10,000 runs", ".count")
 
 
+MOVED = """new Promise(done => {
+    let sum = 0;
+    new PerformanceObserver(list => list.getEntries().forEach(e => { sum += e.hadRecentInput ? 0 : e.value; }))
+        .observe({type: "layout-shift", buffered: true});
+    setTimeout(() => done(sum), 100);
+})"""
+
+
+def test_lines_beyond_the_window(reader):
+    """They come after those that it shows, nothing moves, and who comes back finds the place again."""
+    reader.data.rows = [page_double.row(i) for i in range(150)]
+    reader.data.rows[90].update(name="a-name-that-is-wider-than-any-other-" * 3, cluster="a-cluster-with-a-long-name",
+                                why="a reason that is longer than most of the others are", last={"loss": 1.2345e-10})
+    for width in (980, 1280, 1920):
+        reader.open(width=width)
+        reader.until("document.querySelectorAll('tbody tr').length == 100", "all lines of the page")
+        assert reader.browser.evaluate(MOVED) == 0, width
+        too_wide = reader.browser.evaluate("[...document.querySelectorAll('.wide, tbody th, tbody td')].filter(c => "
+                                           "c.scrollWidth > c.clientWidth).map(c => c.innerText)")
+        assert too_wide == [], width
+    reader.browser.click("tbody tr:nth-child(80) .run-name")
+    reader.until("document.body?.dataset.page == 'run'", "the page of the run")
+    reader.browser.evaluate("history.back()")
+    reader.until("document.body?.dataset.page == 'runs' && scrollY > 1000", "the place is found again")
+
+
 # ---- one run
 
 
@@ -283,6 +309,7 @@ def test_head_of_a_run(reader):
     assert reader.browser.evaluate("document.title") == "train-2"
     assert reader.texts(".rank.first") == ["3"]
     reader.open(f"run?id={running}")
+    assert "2 nodes, 4 processes each" in reader.text(".facts")
     assert "400/1000, about" in reader.text(".progress") and "Why" not in reader.text("main > div:nth-of-type(3)")
     assert not reader.browser.evaluate("document.querySelector('.why')"), "a healthy run has none"
 
@@ -304,6 +331,24 @@ def test_values_under_the_pointer(reader):
     assert values == sorted(values, reverse=True)
     readings = reader.texts(".reading")
     assert readings[0] and readings[0] == readings[1], "all pictures are at the same step"
+
+
+def test_numbers_that_were_said_once(reader):
+    """They are no curves, beside those of other runs either."""
+    reader.data.points = 1
+    reader.open(f"compare?id={reader.data.rows[0]['id']}&id={reader.data.rows[1]['id']}")
+    reader.until("document.querySelectorAll('.slot .values').length == 3", "a list for each")
+    assert re.match(r"loss\n+proj_\S+ 2\.2\s*train-1 2\.82", reader.text(".slot")), reader.text(".slot")
+    assert not reader.browser.evaluate("document.querySelector('.plot-box')")
+
+
+def test_what_stands_below_a_curve(reader):
+    """Which numbers have no step is said, since the axis shows something else."""
+    for name, said in {"step": "", "epoch": "By epoch.", "value": "In the order of the log."}.items():
+        reader.data.x_name = name
+        reader.open(f"run?id={reader.data.rows[1]['id']}")
+        reader.pictures(2)
+        assert reader.text(".slot:nth-child(2) .note") == said
 
 
 def scale(n):
@@ -676,12 +721,7 @@ def test_fits_every_window(reader, path):
         reader.open(path, **how)
         reader.scroll_through()
         assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        moved = reader.browser.evaluate("""new Promise(done => {
-            let sum = 0;
-            new PerformanceObserver(list => list.getEntries().forEach(e => { sum += e.hadRecentInput ? 0 : e.value; }))
-                .observe({type: "layout-shift", buffered: true});
-            setTimeout(() => done(sum), 100);
-        })""")
+        moved = reader.browser.evaluate(MOVED)
         assert moved < 0.1, (name, moved)
 
 

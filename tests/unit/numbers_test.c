@@ -340,6 +340,17 @@ TEST(progress_bars_overwrite_their_line)
     numbers_test_expect("\r 1/3 [00:01<00:02, loss=3]\r 2/3 [00:02<00:01, loss=2]\r\n", "loss=3@1,2@2");
 }
 
+TEST(source_in_a_traceback_has_no_numbers)
+{
+    numbers_test_expect("Traceback (most recent call last):\n"
+                        "  File \"train.py\", line 18, in <module>\n"
+                        "    optimizer = SGD(lr=0.1, momentum=0.9)\n"
+                        "                       ^^^^^^\n"
+                        "  File \"<string>\", line 1, in step\n"
+                        "loss=2\n",
+                        "loss=2@1");
+}
+
 TEST(keys_and_lines_are_bounded)
 {
     struct numbers *n = numbers_new();
@@ -347,11 +358,13 @@ TEST(keys_and_lines_are_bounded)
 
     memset(longest, 'a', 3 * NUMBERS_LINE - 1);
     numbers_feed(n, longest, strlen(longest));
+    numbers_feed(n, "\nkey0: 1\n", strlen("\nkey0: 1\n"));
+    assert_false(numbers_has_more(n));
     for (int i = 0; i < 2 * NUMBERS_KEYS; i++) {
         ACT_AUTOFREE char *line = act_sprintf("\nkey%d: 1\n", i);
         numbers_feed(n, line, strlen(line));
     }
-    assert_true(numbers_count(n) < NUMBERS_KEYS);
+    assert_true(numbers_count(n) < NUMBERS_KEYS && numbers_has_more(n));
     numbers_feed(n, "loss: 1\n", strlen("loss: 1\n")); /* there is room for measures */
     assert_non_null(numbers_find(n, "LOSS"));
     for (int i = 0; i < 2 * NUMBERS_KEYS; i++) {

@@ -69,6 +69,9 @@ static int read_numbers(struct flow *flow, const struct flow_here *here, const s
     if (rc == 0 && rank < 0 && flow)
         flow_add_events(flow, run, *out);
     numbers_sort(*out, (double)from, (double)(until > 0 ? until : act_now_unix_s()));
+    if (flow && numbers_has_more(*out))
+        act_warn("'%s' has numbers of too many names: only %zu are shown, the first ones and usual ones such as loss",
+                 run->row.id, numbers_count(*out));
     return rc;
 }
 

@@ -7,15 +7,23 @@ function make(tag, given = {}, ...children) {
 }
 
 function fill(node, given, children) {
-  for (const [name, value] of Object.entries(given)) {
+  for (const name in given) {
+    const value = given[name];
     if (value === null || value === undefined || value === false) continue;
     if (name === "text") node.textContent = value;
     else if (typeof value === "function") node.addEventListener(name.slice(2), value);
     else if (name === "vars") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false && c !== ""));
+  appendAll(node, children);
   return node;
+}
+
+/* Appends elements and texts, which may stand in lists; what is nothing is left out. */
+function appendAll(node, children) {
+  for (const child of children)
+    if (Array.isArray(child)) appendAll(node, child);
+    else if (child !== null && child !== undefined && child !== false && child !== "") node.append(child);
 }
 
 function makeSvg(tag, given = {}, ...children) {
@@ -49,9 +57,10 @@ function query(pairs) {
 }
 
 /* What the address asks of the server, which links and questions hand on. */
+const ASKED = new URLSearchParams(location.search);
+
 function given(...names) {
-  const q = new URLSearchParams(location.search);
-  return names.flatMap((name) => q.getAll(name).map((value) => [name, value]));
+  return names.flatMap((name) => ASKED.getAll(name).map((value) => [name, value]));
 }
 
 function runLink(run) {

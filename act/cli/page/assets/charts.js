@@ -273,13 +273,14 @@ class Chart {
 
   /* Says what the picture lacks. */
   say() {
-    const {lines} = this.what,
+    const {lines, xName} = this.what,
       {axis, isTime} = this.charts,
       odd = lines.reduce((sum, l) => sum + nullsOf(l.y).length, 0),
       lost = lines.filter((l) => !axisPlaces(l, axis)),
-      name = axis === "epoch" ? "epochs" : "times";
+      name = axis === "epoch" ? "epochs" : "times",
+      by = axis === "step" && !isTime && lines.length ? {epoch: "By epoch.", value: "In the order of the log."}[xName] : "";
     this.note.textContent = [
-      lines.length ? "" : "None of these runs has it.",
+      lines.length ? by : "None of these runs has it.",
       odd && !isTime ? `${countText(odd, "value is", "values are")} not finite, marked ×.` : "",
       lost.length === 0
         ? ""

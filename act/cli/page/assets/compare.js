@@ -6,6 +6,12 @@ const RUNS_AT_ONCE = 16,
   VALUES = 6,
   LEADERS = 10;
 
+/* The values of a number that each run has said once. */
+function onceOf(name, lines) {
+  const value = (l) => make("li", {}, make("span", {class: "dim", text: `${l.label} `}), numberText(l.y[0]) || "-");
+  return make("figure", {}, make("figcaption", {text: name}), make("ul", {class: "values"}, lines.map(value)));
+}
+
 /* A picture for each number of some runs; each asks for its points when it is near the window. */
 class CurvesOf {
   constructor(runs, isAlone) {
@@ -81,6 +87,7 @@ class CurvesOf {
       const lines = await this.linesFor(slot.name),
         what = {title: slot.name, lines, xName: lines[0]?.xName, finer: (part) => this.linesFor(slot.name, part)};
       if (slot.chart) slot.chart.set(what);
+      else if (lines.length && lines.every((l) => l.points < 2)) slot.replaceChildren(onceOf(slot.name, lines));
       else {
         slot.chart = new Chart(this.charts, what);
         slot.replaceChildren(slot.chart.element);

@@ -17,14 +17,14 @@ function elapsedOf(run, now) {
   return begun !== null && end >= begun ? end - begun : null;
 }
 
-/* How far its log says that it is, and how long the rest takes at that pace. */
+/* How far its log says that it is, and how long the rest takes at that pace if the log does not say it. */
 function progressElement(run, now) {
   const {progress} = run,
     s = elapsedOf(run, now),
     done = progress?.done;
   if (!progress) return null;
-  const left =
-    run.state === "Running" && done > 0.01 && s > 0 ? `, about ${durationText((s * (1 - done)) / done)} left` : "";
+  const isGuessed = run.state === "Running" && done > 0.01 && s > 0 && !progress.text.endsWith(" left"),
+    left = isGuessed ? `, about ${durationText((s * (1 - done)) / done)} left` : "";
   return make(
     "div",
     {class: "progress"},
@@ -36,7 +36,7 @@ function progressElement(run, now) {
 function runHead(run, now) {
   const elapsed = elapsedOf(run, now),
     nodes = run.nodes > 0 ? countText(run.nodes, "node") : "";
-  const each = run.processes_per_node > 1 ? `, ${run.processes_per_node} processes each` : "";
+  const each = run.processes_per_node > 1 ? `, ${run.processes_per_node} processes${run.nodes > 1 ? " each" : ""}` : "";
   const others = run.platform && run.platform !== run.cluster ? ` (${run.platform})` : "";
   return make(
     "dl",
@@ -151,14 +151,14 @@ class LogView {
       onkeydown: (event) => event.key === "Enter" && this.step(event.shiftKey ? -1 : 1),
     });
     this.found = make("span", {class: "dim", role: "status"});
-    this.earlier = button("Show what is before", () => this.before(), {disabled: true, class: "quiet"});
+    this.earlier = button("Show earlier lines", () => this.before(), {disabled: true, class: "quiet"});
     this.state = make("span", {class: "dim"});
     this.element = section(
       "Log",
       make(
         "div",
         {class: "bar"},
-        field("Of", this.which),
+        field("Log of", this.which),
         this.follow,
         this.find,
         button("Previous", () => this.step(-1), {class: "quiet"}),

@@ -1,6 +1,7 @@
 /* runs.js - all runs: one line a run, filtered by the server, sorted, grouped, live. */
 
 const PAGE_RUNS = 100,
+  LINE_PX = 58, /* the usual height of a line */
   KEYS_SHOWN = 3;
 
 /* Why a run is where it is, in a few words. */
@@ -17,7 +18,7 @@ function nameOf(run) {
 }
 
 /* The columns: what is shown, and by what the server sorts. */
-function runColumns(keys) {
+function runColumns(keys, runs) {
   return [
     {id: "name", head: "Run", show: runNameCell, isHead: true},
     {
@@ -25,13 +26,14 @@ function runColumns(keys) {
       head: "State",
       show: (run) => [
         stateBadge(run.state),
-        make("span", {class: "why-text", text: whyText(run), title: run.reason || null}),
+        whyText(run) ? make("span", {class: "why-text", text: whyText(run), title: run.reason || null}) : "",
       ],
     },
     ...keys.map((key) => ({
       id: `key:${key}`,
       head: key,
       isNumber: true,
+      isPlain: !runs.some((run) => run.spark?.[key]),
       show: (run) => [
         make("span", {class: "value"}, spark(run.spark?.[key]), make("span", {text: numberText(run.last?.[key])})),
       ],
@@ -41,7 +43,7 @@ function runColumns(keys) {
       head: "GPUs",
       isNumber: true,
       show: (run) => [
-        make("span", {text: run.gpus > 0 ? numberText(run.gpus) : "-"}),
+        run.gpus > 0 ? numberText(run.gpus) : "-",
         typeof run.gpu_busy === "number" ? make("small", {text: `${Math.round(run.gpu_busy * 100)} % busy`}) : "",
       ],
     },
@@ -128,7 +130,9 @@ class RunsPage {
     this.said = make("div");
     this.count = make("p", {class: "dim count", role: "status"});
     this.body = make("tbody");
+    this.isBack = performance.getEntriesByType("navigation")[0]?.type !== "navigate";
     this.heads = make("tr");
+    this.table = make("table", {class: "runs sized"}, make("thead", {}, this.heads), this.body);
     this.more = make("p", {class: "bar"});
     this.compare = button(
       "Compare",
@@ -161,7 +165,7 @@ class RunsPage {
       make(
         "div",
         {class: "wide", tabindex: "0", role: "region", "aria-label": "runs"},
-        make("table", {class: "runs"}, make("thead", {}, this.heads), this.body),
+        this.table,
       ),
       this.more,
     ];
@@ -234,17 +238,31 @@ class RunsPage {
 
   draw() {
     const {runs, total, lines, said} = this.data,
-      columns = runColumns(this.shownKeys());
+      columns = runColumns(this.shownKeys(), runs);
     document.title = "Runs";
     this.said.replaceChildren(...[notes(said)].filter(Boolean));
     this.drawStates();
     this.drawKeys();
     this.drawGroups();
     this.drawHeads(columns);
+    this.table.style.setProperty("--numbers", this.shownKeys().length);
     this.count.textContent = this.countText(runs.length, total, lines ?? total);
-    replaceKeyed(this.body, this.rows(columns));
+    this.drawLines(this.rows(columns));
     this.drawMore(runs.length, lines ?? total);
     this.drawCompare();
+  }
+
+  /* The lines that the window shows are painted before the others are made. The widths of the columns are known, so
+   * nothing moves when these come. A reader who comes back gets all of them, to find the place again. */
+  drawLines(lines, n = this.isBack ? lines.length : Math.ceil(innerHeight / LINE_PX)) {
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.filling);
+    const shown = Math.max(n, this.body.childElementCount);
+    replaceKeyed(this.body, lines.slice(0, shown));
+    if (shown >= lines.length) return;
+    this.frame = requestAnimationFrame(() => {
+      this.filling = setTimeout(() => this.drawLines(lines, 2 * shown));
+    });
   }
 
   countText(n, total, lines) {
@@ -316,7 +334,7 @@ class RunsPage {
         "th",
         {
           scope: "col",
-          class: c.isNumber ? "n" : null,
+          class: [c.isNumber ? "n" : "", c.isPlain ? "plain" : "", `h-${c.id.split(":")[0]}`].join(" ").trim(),
           "aria-sort": c.id === sort ? (order === "asc" ? "ascending" : "descending") : null,
         },
         button(
@@ -341,7 +359,7 @@ class RunsPage {
       );
     replaceKeyed(this.heads, [
       {key: "mark", text: "", node: () => make("td", {class: "mark"})},
-      ...columns.map((c) => ({key: c.id, text: String(c.id === sort && order), node: () => head(c)})),
+      ...columns.map((c) => ({key: c.id, text: `${c.id === sort && order} ${c.isPlain}`, node: () => head(c)})),
     ]);
   }
 
