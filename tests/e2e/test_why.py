@@ -67,7 +67,7 @@ def test_a_compile_script_with_the_line_ends_of_windows(act, first):
 
 @pytest.mark.parametrize("script, line", [
     ("import queue; queue.Queue().get(timeout=0.1)", "_queue.Empty"),
-    ("next(iter([]))", "StopIteration"),
+    ("class Stop(BaseException): pass\nraise Stop", "Stop"),
     ("class Odd(BaseException): pass\nraise Odd('x') from ValueError('y')", "Odd: x"),
 ])
 def test_what_ends_a_traceback_is_the_exception(act, script, line):
@@ -493,6 +493,15 @@ def test_where_logs_are_copied_to_is_said_once(act):
     assert told in act.run("parse", run).err
     again = act.finish("true", before=("-n", "1"))
     assert told not in act.run("parse", again).err
+
+
+def test_copies_of_logs_stay_out_of_git(act):
+    """As what other tools keep in a project does, without a change of the user's own files."""
+    subprocess.run(["git", "init", "-q", act.project], check=True)
+    act.run("q", act.finish("echo", "said"))
+    assert (act.project / "assets").is_dir()
+    shown = subprocess.run(["git", "status", "--short"], cwd=act.project, check=True, capture_output=True, text=True).stdout
+    assert "assets" not in shown, shown
 
 
 def test_parse_shows_error_lines_as_the_original_did(act):
