@@ -167,6 +167,14 @@ def test_a_table_of_runs_says_why(act):
     assert act.run("wait", next(iter(runs)), status=1).err.count("KeyError: 'lr'") == 1
 
 
+def test_the_line_that_explains_is_not_indented_and_says_where_it_is_cut(act):
+    torchrun = "    map[i] = val_or_map.get(i, Std.NONE)"
+    run = act.finish("sh", "-c", f"echo '{torchrun}'; exit 1", status=1)
+    assert act.info(run)["reason"] == f"rank 0 exited with status 1: {torchrun.strip()}"
+    run = act.finish(*python("raise RuntimeError('word ' * 60 + 'end')"), status=1)
+    assert re.fullmatch(r"rank 0 exited with status 1: RuntimeError: (word )+(w|wo|wor|word)?\.\.\.", act.info(run)["reason"])
+
+
 def test_no_rule_fits(act):
     run = act.finish("sh", "-c", "echo all is odd; exit 9", before=("-n", "1"), status=9)
     said = fields(act.run("why", run))
