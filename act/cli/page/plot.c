@@ -134,7 +134,7 @@ static int no_such_key(const struct plot *p, const char *key, struct act_error *
     return cli_find_metric(key, p->numbers, p->runs->n, where, err);
 }
 
-static json_t *key_json(const struct flow_run *run, const struct numbers_key *key)
+static json_t *plot_key_json(const struct flow_run *run, const struct numbers_key *key)
 {
     const struct series *s = &key->series;
 
@@ -143,7 +143,7 @@ static json_t *key_json(const struct flow_run *run, const struct numbers_key *ke
                      s->last.y);
 }
 
-static void push_key(const struct flow_run *run, const struct numbers_key *key, struct act_strv *cells)
+static void plot_push_key(const struct flow_run *run, const struct numbers_key *key, struct act_strv *cells)
 {
     const struct series *s = &key->series;
 
@@ -155,7 +155,7 @@ static void push_key(const struct flow_run *run, const struct numbers_key *key, 
     act_strv_push(cells, run->row.id);
 }
 
-static int print_keys(const struct cli *cli, const struct plot *p, struct act_error *err)
+static int plot_print_keys(const struct cli *cli, const struct plot *p, struct act_error *err)
 {
     static const struct cli_column columns[] = {
         {"KEY", 'l', .rank = 0}, {"VALUES", 'r', .rank = 2}, {"MIN", 'r', .rank = 3},
@@ -167,8 +167,8 @@ static int print_keys(const struct cli *cli, const struct plot *p, struct act_er
 
     for (size_t i = 0; i < p->runs->n; i++)
         for (size_t k = 0; k < numbers_count(p->numbers[i]); k++) {
-            push_key(p->of[i], numbers_key(p->numbers[i], k), &cells);
-            json_array_append_new(list, key_json(p->of[i], numbers_key(p->numbers[i], k)));
+            plot_push_key(p->of[i], numbers_key(p->numbers[i], k), &cells);
+            json_array_append_new(list, plot_key_json(p->of[i], numbers_key(p->numbers[i], k)));
         }
     if (cells.n == 0)
         rc = no_such_key(p, "", err);
@@ -227,7 +227,7 @@ static int plot(struct cli *cli, const struct flow_runs *runs, const char *key, 
     int rc = cmd_plot_read_all(cli, &p, err);
 
     if (rc == 0)
-        rc = key ? plot_key(cli, &p, key, err) : print_keys(cli, &p, err);
+        rc = key ? plot_key(cli, &p, key, err) : plot_print_keys(cli, &p, err);
     for (size_t i = 0; i < runs->n; i++)
         numbers_free(p.numbers[i]);
     free(p.of);
