@@ -172,7 +172,8 @@ def test_the_line_that_explains_is_not_indented_and_says_where_it_is_cut(act):
     run = act.finish("sh", "-c", f"echo '{torchrun}'; exit 1", status=1)
     assert act.info(run)["reason"] == f"rank 0 exited with status 1: {torchrun.strip()}"
     run = act.finish(*python("raise RuntimeError('word ' * 60 + 'end')"), status=1)
-    assert re.fullmatch(r"rank 0 exited with status 1: RuntimeError: (word )+(w|wo|wor|word)?\.\.\.", act.info(run)["reason"])
+    reason = act.info(run)["reason"]
+    assert re.fullmatch(r"rank 0 exited with status 1: RuntimeError: (word )+(w|wo|wor|word)?\.\.\.", reason), reason
 
 
 def test_no_rule_fits(act):
@@ -508,7 +509,8 @@ def test_copies_of_logs_stay_out_of_git(act):
     subprocess.run(["git", "init", "-q", act.project], check=True)
     act.run("q", act.finish("echo", "said"))
     assert (act.project / "assets").is_dir()
-    shown = subprocess.run(["git", "status", "--short"], cwd=act.project, check=True, capture_output=True, text=True).stdout
+    git = ["git", "status", "--short"]
+    shown = subprocess.run(git, cwd=act.project, check=True, capture_output=True, text=True).stdout
     assert "assets" not in shown, shown
 
 
