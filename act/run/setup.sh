@@ -35,16 +35,20 @@ act_end() {
 
 # ---- modules: a function of the shell, which only login shells have
 
+# Debian's /etc/profile.d/modules.sh asks ps for the name of this shell, which takes 15 ms.
+# shellcheck disable=SC2016 # as bash reads it then; in POSIX mode no function has such a name
+[[ -o posix ]] || eval '/bin/ps() { [[ $* == "-p $$ -ocomm=" ]] && printf "bash\n" || command /bin/ps "$@"; }'
+
 act_find_module() {
     local init
     for init in "${MODULESHOME:+$MODULESHOME/init/bash}" "${LMOD_PKG:+$LMOD_PKG/init/bash}" \
         /etc/profile.d/{modules,lmod,z00_lmod,z01_lmod}.sh /usr/share/{lmod/lmod,modules,Modules}/init/bash \
         /opt/{lmod,apps/lmod}/lmod/init/bash /usr/local/Modules/init/bash; do
-        [[ $(type -t module) != function ]] || return 0
+        ! declare -F module >/dev/null || return 0
         # shellcheck source=/dev/null
         [[ ! -r $init ]] || . "$init"
     done
-    [[ $(type -t module) == function ]] && return
+    ! declare -F module >/dev/null || return 0
     [[ -x ${LMOD_CMD:-} ]] || return 1
     module() { eval "$("$LMOD_CMD" bash "$@")"; }
 }
@@ -62,21 +66,31 @@ act_near_modules() {
     printf '%s\n' "$near"
 }
 
+# Loads one module, or says why it cannot.
+act_load_module() {
+    local name=$1 near status before=${LOADEDMODULES:-}
+    module load "$name" </dev/null # the tool must not read what is meant for others
+    status=$?
+    # old releases return 0 in any case; an alias loads a module of another name
+    [[ $status != 0 || (-z $2 && ":${LOADEDMODULES:-}:" != *":$name"[:/]* && ${LOADEDMODULES:-} == "$before") ]] || return 0
+    near=$(act_near_modules "$name")
+    [[ " $near " != *" $name"[/\ ]* ]] || near= # it is there: what the tool printed says why
+    act_fail "cannot load the module '$name'${near:+; near it there are: $near}"
+}
+
 act_load_modules() {
-    local name near status before
+    local names name tells
+    read -r -d '' -a names <<<"$1"
     act_find_module || act_fail "this node has no modules: neither Environment Modules nor Lmod is where sites put them"
-    [[ $act_purge != purge ]] || module purge
-    while read -r name <&3; do # the tool must not read the rest of the names
-        [[ -n $name ]] || continue
-        before=${LOADEDMODULES:-}
-        module load "$name" </dev/null
-        status=$?
-        # old releases return 0 in any case; an alias loads a module of another name
-        [[ $status != 0 || (":${LOADEDMODULES:-}:" != *":$name"[:/]* && ${LOADEDMODULES:-} == "$before") ]] || continue
-        near=$(act_near_modules "$name")
-        [[ " $near " != *" $name"[/\ ]* ]] || near= # it is there: what the tool printed says why
-        act_fail "cannot load the module '$name'${near:+; near it there are: $near}"
-    done 3<<<"$1"
+    [[ $act_purge != purge || -z ${LOADEDMODULES:-} ]] || module purge
+    ((${#names[@]})) || return 0
+    # Each start of the tool takes some 50 ms: one loads all, if its status can be trusted, as with Lmod and since
+    # release 4.2 of Environment Modules, which set these variables. One by one it is found out which of them fails.
+    tells=${LMOD_CMD:-}${MODULES_CMD:-}
+    [[ -z $tells || ${#names[@]} == 1 ]] || ! module load "${names[@]}" </dev/null || return 0
+    for name in "${names[@]}"; do
+        act_load_module "$name" "$tells"
+    done
 }
 
 # ---- conda: what 'conda activate' does, also where its hook for shells is not set up
@@ -216,7 +230,8 @@ act_look() {
 
 # ---- all of it
 
-act_cat=$(type -P cat) # whatever becomes of PATH
+hash cat
+act_cat=${BASH_CMDS[cat]} # whatever becomes of PATH
 act_mode=$1 act_folder=$2 act_purge=$3 act_key=setup
 [[ $act_mode != look ]] || {
     act_look
@@ -242,8 +257,7 @@ if [[ -n $act_lines ]]; then
     trap - ERR EXIT
 fi
 if [[ $act_mode == capture ]]; then
-    "$act_cat" /proc/self/environ >"$act_folder/after" && exit
-    exit 1
+    exec "$act_cat" /proc/self/environ >"$act_folder/after"
 fi
 cd "${ACT_RUN_CODE:-.}" || exit
 exec "$@"

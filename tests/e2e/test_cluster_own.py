@@ -56,7 +56,7 @@ def test_from_nothing_to_a_run(bare, scratch):
     other = scratch / "other"
     other.mkdir()
     assert own(act, cwd=other)["here"]["default"], "every project finds it"
-    assert act.run("cluster", "list", cwd=other).out.splitlines()[1].split()[:4] == ["*", "here", "local", "ok"]
+    assert act.run("cluster", "list", cwd=other).out.splitlines()[1].split()[:5] == ["*", "here", "local", "file", "ok"]
 
 
 def test_what_fails_its_check_is_not_the_default(bare):
@@ -293,7 +293,7 @@ def test_a_workspace(azure_home):
     act.run("cluster", "use", "gpu")
     assert "gpu" in act.run("cluster", "list").out, "of the workspace, as before"
     assert "computes" in server.requests()[-1]["url"]
-    assert act.run("cluster", "list", "--own").out.splitlines()[1].split()[:4] == ["*", "gpu", "aml", "ok"]
+    assert act.run("cluster", "list", "--own").out.splitlines()[1].split()[:5] == ["*", "gpu", "aml", "file", "ok"]
     act.run("cluster", "add", "more", *words, "--compute", "gpu", "-y", "--container", "act", status=None)
     assert len([r for r in server.requests() if r["method"] == "PUT"]) == 0, "it is there already"
 

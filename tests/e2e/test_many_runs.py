@@ -740,7 +740,7 @@ def test_prune_killed_anywhere_is_finished_by_the_next(act):
     shutil.rmtree(act.project / f"assets/{second}")
     done = act.run("prune", "--older", "30d", "-y")
     assert "removed 3 runs" in done.err and listed(act, "q") == []
-    assert not list((act.home / "runs").iterdir()) and not list((act.project / "assets").iterdir())
+    assert not list((act.home / "runs").iterdir()) and not list((act.project / "assets").glob("[!.]*"))
     assert not any(packages_of(act).values())
 
 
@@ -752,7 +752,7 @@ def test_prune_takes_the_copies_of_logs(act, scratch):
     dry = act.run("prune", "--older", "30d", "--dry-run")
     assert "1 run (1 with logs here)" in dry.err and (act.project / f"assets/{old}").exists()
     assert act.run("prune", "--older", "30d", "-y", "--json").json["copies"] == 1
-    assert sorted(p.name for p in (act.project / "assets").iterdir()) == sorted([young, "mine"])
+    assert sorted(p.name for p in (act.project / "assets").glob("[!.]*")) == sorted([young, "mine"])
     elsewhere = scratch / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "precious").write_text("x")

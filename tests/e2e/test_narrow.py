@@ -40,6 +40,24 @@ def test_why_in_40_columns(act):
     assert all(len(line) <= 40 or " " not in line[10:].strip() for line in own), own
 
 
+def test_runs_in_40_columns(act):
+    """There is room for what tells runs apart: their names, or the commands of those that have none."""
+    act.finish("sh", "-c", "echo some words; true")
+    act.run("wait", act.run("submit", "--name", "first", "sh", "-c", "exit 3").out.strip(), status=3)
+    for verb in ("q", "qf"):
+        shown = lines(act, verb, columns=40)
+        assert re.search(r"^\S+ +Failed .*first$", "\n".join(shown), re.MULTILINE), shown
+        assert all(len(line) <= 40 for line in shown), shown
+    assert any("Completed" in line and "some" in line for line in lines(act, "q", columns=40))
+
+
+def test_what_a_du_says_in_40_columns(act):
+    act.finish("true")
+    shown = lines(act, "du", columns=40)
+    assert all(len(line) <= 40 or line.startswith("    /") for line in shown), shown
+    assert any(line.strip().startswith("/") for line in shown), shown
+
+
 def test_help_in_40_columns(act):
     for words in (("help",), ("q", "--help"), ("cluster", "--help")):
         shown = lines(act, *words, columns=40)

@@ -340,6 +340,22 @@ def test_plot_of_runs_of_which_some_have_it(act, trained):
     act.fail("plot", "loss", other, status=3)
 
 
+def test_plot_without_a_key_lists_them(act, trained):
+    """Of the run submitted last, as 'a plot KEY' takes it, or of those that are named by '@' or a tag."""
+    script = "echo step 1 loss 2; echo step 2 loss 1.5; echo step 2 extra=3"
+    last = act.run("submit", "--tag", "kind=mine", "sh", "-c", script).out.strip()
+    act.run("wait", last)
+    rows = [line.split() for line in act.run("plot").out.splitlines()]
+    assert rows == [["KEY", "VALUES", "MIN", "MAX", "LAST", "RUN"], ["loss", "2", "1.5", "2", "1.5", last],
+                    ["extra", "1", "3", "3", "3", last]]
+    assert act.run("plot", "@").out == act.run("plot", "--tag", "kind=mine").out == act.run("plot").out
+    keys = act.run("plot", "@2", "--json").json["keys"]
+    assert {"run": trained, "key": "loss", "by": "step"}.items() <= keys[0].items()
+    assert act.run("plot", "loss", "--csv").out.splitlines()[1:] == [f"{last},1,2", f"{last},2,1.5"]
+    act.finish("true", before=("-n", "1"))
+    assert "has no number with a name" in act.fail("plot", status=3)
+
+
 def test_plot_of_what_is_not_there(act, trained):
     assert "did you mean 'loss'? it has loss, lr" in act.fail("plot", "los", trained, status=3)
     act.fail("plot", "loss", "no-such-run", status=3)

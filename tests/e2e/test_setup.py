@@ -89,6 +89,34 @@ def test_what_fails(act, modules, conda, settings, said):
     assert re.search(said, act.run("wait", run, status=None).err)
 
 
+@pytest.mark.parametrize("release, one_by_one", [("new", False), ("old", True)])
+def test_one_start_of_the_tool_loads_all_modules(act, release, one_by_one):
+    """If its status tells whether they were loaded; old releases are asked for each. Nothing loaded is not unloaded."""
+    calls = act.write("calls", "")
+    act.write("modules/init/bash", f"""{'export MODULES_CMD=/nowhere' if release == 'new' else ''}
+        module() {{
+            echo "$@" >>{calls}
+            [[ $1 == load ]] || return 0
+            for name in "${{@:2}}"; do
+                [[ $name == no* ]] && {{ echo "no $name" >&2; return {int(release == "new")}; }}
+                export LOADEDMODULES=$LOADEDMODULES${{LOADEDMODULES:+:}}$name/1 M_${{name}}=1
+            done
+        }}""")
+    settings = {"env": {"MODULESHOME": f"{act.project}/modules"}, "modules_purge": True}
+    run = act.finish("sh", "-c", "echo $M_a$M_b", before=keys(modules=["a", "b"], **settings))
+    assert act.lines(run) == ["11"]
+    assert calls.read_text() == ("load a\nload b\n" if one_by_one else "load a b\n")
+    run = act.submit("true", before=keys(modules=["a", "nosuch", "b"], **settings))
+    assert "cannot load the module 'nosuch'" in act.run("wait", run, status=None).err
+    assert "load b\n" not in calls.read_text().split("nosuch")[-1]
+
+
+def test_modules_in_a_posix_shell(act, modules):
+    """POSIXLY_CORRECT makes bash refuse names of functions that it takes otherwise."""
+    env = {"MODULEPATH": str(modules), "POSIXLY_CORRECT": "1"}
+    assert act.lines(act.finish("sh", "-c", "echo $NUMBERS", before=keys(env=env, modules=["numbers/1.0"]))) == ["one"]
+
+
 def test_a_conda_environment_of_another_user(act):
     act.respect_modes()
     theirs = act.scratch / "theirs"

@@ -67,7 +67,7 @@ def test_a_compile_script_with_the_line_ends_of_windows(act, first):
 
 @pytest.mark.parametrize("script, line", [
     ("import queue; queue.Queue().get(timeout=0.1)", "_queue.Empty"),
-    ("next(iter([]))", "StopIteration"),
+    ("class Stop(BaseException): pass\nraise Stop", "Stop"),
     ("class Odd(BaseException): pass\nraise Odd('x') from ValueError('y')", "Odd: x"),
 ])
 def test_what_ends_a_traceback_is_the_exception(act, script, line):
@@ -165,6 +165,15 @@ def test_a_table_of_runs_says_why(act):
     shown = act.run("qf", env={"COLUMNS": "80"}).out
     assert "rank 0 exited with status 1: KeyError: 'lr'" in shown
     assert act.run("wait", next(iter(runs)), status=1).err.count("KeyError: 'lr'") == 1
+
+
+def test_the_line_that_explains_is_not_indented_and_says_where_it_is_cut(act):
+    torchrun = "    map[i] = val_or_map.get(i, Std.NONE)"
+    run = act.finish("sh", "-c", f"echo '{torchrun}'; exit 1", status=1)
+    assert act.info(run)["reason"] == f"rank 0 exited with status 1: {torchrun.strip()}"
+    run = act.finish(*python("raise RuntimeError('word ' * 60 + 'end')"), status=1)
+    reason = act.info(run)["reason"]
+    assert re.fullmatch(r"rank 0 exited with status 1: RuntimeError: (word )+(w|wo|wor|word)?\.\.\.", reason), reason
 
 
 def test_no_rule_fits(act):
@@ -493,6 +502,16 @@ def test_where_logs_are_copied_to_is_said_once(act):
     assert told in act.run("parse", run).err
     again = act.finish("true", before=("-n", "1"))
     assert told not in act.run("parse", again).err
+
+
+def test_copies_of_logs_stay_out_of_git(act):
+    """As what other tools keep in a project does, without a change of the user's own files."""
+    subprocess.run(["git", "init", "-q", act.project], check=True)
+    act.run("q", act.finish("echo", "said"))
+    assert (act.project / "assets").is_dir()
+    git = ["git", "status", "--short"]
+    shown = subprocess.run(git, cwd=act.project, check=True, capture_output=True, text=True).stdout
+    assert "assets" not in shown, shown
 
 
 def test_parse_shows_error_lines_as_the_original_did(act):

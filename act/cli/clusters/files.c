@@ -37,7 +37,7 @@ static void push_row(struct act_strv *cells, const struct config_named *named, c
     else if (n)
         act_strv_pushf(cells, "%zu problem%s", n, cli_plural(n));
     else
-        act_strv_push(cells, "ok");
+        act_strv_push(cells, "file ok"); /* the cluster itself is not asked */
     act_strv_push(cells, named->file ? named->file : "built-in");
 }
 

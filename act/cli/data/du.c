@@ -10,6 +10,7 @@
 #include "cli/data/data.h"
 #include "cli/data/options.h"
 #include "cli/print/print.h"
+#include "cli/print/table.h"
 #include "codec/json.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
@@ -115,6 +116,14 @@ static void cmd_du_print_heads(const struct cli *cli, const char *counted, const
 
 /* ---- without a path: what ACT keeps */
 
+/* Tells whether places go below their rows. */
+static bool du_is_narrow(void)
+{
+    enum { BESIDE = 80 };
+
+    return cli_width() > 0 && cli_width() < BESIDE;
+}
+
 static void print_kept(const struct cli *cli, const struct flow_kept *kept)
 {
     char size[ACT_UNIT_TEXT];
@@ -125,7 +134,8 @@ static void print_kept(const struct cli *cli, const struct flow_kept *kept)
         return;
     }
     cli_size(cli, kept->bytes, size);
-    printf("%*s  %10zu  %-14s  ", CLI_OPTIONS(cli, list)->bytes ? 15 : 10, size, kept->n, kept->what);
+    printf("%*s  %10zu  %-14s%s", CLI_OPTIONS(cli, list)->bytes ? 15 : 10, size, kept->n, kept->what,
+           du_is_narrow() ? "\n    " : "  ");
     cli_put_path(kept->where);
     putchar_unlocked('\n');
 }
@@ -138,7 +148,7 @@ static int measure_kept(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "--depth is about the folders of a path: which one?");
     int rc = flow_keeps(&cli->flow, cli->options.cluster, &keeps, err);
     if (rc == 0)
-        cmd_du_print_heads(cli, "NUMBER", "WHAT            WHERE");
+        cmd_du_print_heads(cli, "NUMBER", du_is_narrow() ? "WHAT" : "WHAT            WHERE");
     for (size_t i = 0; i < keeps.n; i++)
         print_kept(cli, &keeps.v[i]);
     flow_keeps_release(&keeps);

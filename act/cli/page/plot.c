@@ -125,7 +125,7 @@ static int cmd_plot_print(const struct cli *cli, const struct plot *p, struct ac
     return cli_check_stdout(err);
 }
 
-/* ---- what is drawn */
+/* ---- which numbers there are */
 
 static int no_such_key(const struct plot *p, const char *key, struct act_error *err)
 {
@@ -133,6 +133,54 @@ static int no_such_key(const struct plot *p, const char *key, struct act_error *
 
     return cli_find_metric(key, p->numbers, p->runs->n, where, err);
 }
+
+static json_t *plot_key_json(const struct flow_run *run, const struct numbers_key *key)
+{
+    const struct series *s = &key->series;
+
+    return json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:f}", "run", run->row.id, "key", key->name, "by",
+                     numbers_by_name(key->by), "values", (json_int_t)s->count, "min", s->low, "max", s->high, "last",
+                     s->last.y);
+}
+
+static void plot_push_key(const struct flow_run *run, const struct numbers_key *key, struct act_strv *cells)
+{
+    const struct series *s = &key->series;
+
+    act_strv_push(cells, key->name);
+    act_strv_pushf(cells, "%zu", s->count);
+    act_strv_pushf(cells, "%.6g", s->low);
+    act_strv_pushf(cells, "%.6g", s->high);
+    act_strv_pushf(cells, "%.6g", s->last.y);
+    act_strv_push(cells, run->row.id);
+}
+
+static int plot_print_keys(const struct cli *cli, const struct plot *p, struct act_error *err)
+{
+    static const struct cli_column columns[] = {
+        {"KEY", 'l', .rank = 0}, {"VALUES", 'r', .rank = 2}, {"MIN", 'r', .rank = 3},
+        {"MAX", 'r', .rank = 3}, {"LAST", 'r', .rank = 1},   {"RUN", 'l', .rank = 1},
+    };
+    ACT_AUTO(act_strv) cells = {0};
+    json_t *list = json_array();
+    int rc = 0;
+
+    for (size_t i = 0; i < p->runs->n; i++)
+        for (size_t k = 0; k < numbers_count(p->numbers[i]); k++) {
+            plot_push_key(p->of[i], numbers_key(p->numbers[i], k), &cells);
+            json_array_append_new(list, plot_key_json(p->of[i], numbers_key(p->numbers[i], k)));
+        }
+    if (cells.n == 0)
+        rc = no_such_key(p, "", err);
+    else if (cli->options.json)
+        return cli_print_pack(err, "{s:o}", "keys", list);
+    else
+        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    json_decref(list);
+    return rc;
+}
+
+/* ---- what is drawn */
 
 /* Says which of the runs are not drawn. */
 static int say_missing(const struct plot *p, const char *key, struct act_error *err)
@@ -161,9 +209,16 @@ static int cmd_plot_read_all(struct cli *cli, struct plot *p, struct act_error *
     return rc;
 }
 
-static int plot(struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+static int plot_key(const struct cli *cli, struct plot *p, const char *key, struct act_error *err)
 {
-    const char *key = cli->words.v[0];
+    cmd_plot_make(cli, p, key);
+    int rc = p->chart.n > 0 ? cmd_plot_print(cli, p, err) : no_such_key(p, key, err);
+    return rc == 0 ? say_missing(p, key, err) : rc;
+}
+
+/* Draws the number; key NULL: lists those that there are. */
+static int plot(struct cli *cli, const struct flow_runs *runs, const char *key, struct act_error *err)
+{
     struct plot p = {.runs = runs,
                      .of = act_calloc(runs->n, sizeof(struct flow_run *)),
                      .numbers = act_calloc(runs->n, sizeof(struct numbers *)),
@@ -172,11 +227,7 @@ static int plot(struct cli *cli, const struct flow_runs *runs, struct act_error 
     int rc = cmd_plot_read_all(cli, &p, err);
 
     if (rc == 0)
-        cmd_plot_make(cli, &p, key);
-    if (rc == 0)
-        rc = p.chart.n > 0 ? cmd_plot_print(cli, &p, err) : no_such_key(&p, key, err);
-    if (rc == 0)
-        rc = say_missing(&p, key, err);
+        rc = key ? plot_key(cli, &p, key, err) : plot_print_keys(cli, &p, err);
     for (size_t i = 0; i < runs->n; i++)
         numbers_free(p.numbers[i]);
     free(p.of);
@@ -190,9 +241,13 @@ static int plot(struct cli *cli, const struct flow_runs *runs, struct act_error 
 int cmd_plot(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(flow_runs) runs = {0};
+    bool has_key = cli->words.n > 0 && *cli->words.v[0] != '@';
+    bool labelled = cli->options.name || cli->options.tags.n > 0;
 
     if (CLI_OPTIONS(cli, page)->svg + CLI_OPTIONS(cli, page)->csv + cli->options.json > 1)
         return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
-    int rc = cli_find_with_logs(cli, 1, &runs, err);
-    return rc < 0 ? rc : plot(cli, &runs, err);
+    if (has_key && cli->words.n == 1 && !labelled)
+        act_strv_push(&cli->words, "@");
+    int rc = cli_find_with_logs(cli, has_key, &runs, err);
+    return rc < 0 ? rc : plot(cli, &runs, has_key ? cli->words.v[0] : NULL, err);
 }

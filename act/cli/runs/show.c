@@ -107,6 +107,7 @@ json_t *cli_spec_json(const struct run_spec *spec)
 /* Which columns a table of runs has besides those that all have, and whether it has to be brief. */
 struct show_columns {
     bool names, tools, reasons, short_ids, brief;
+    bool narrow;        /* there is room for the name or the command of a run, not for both */
     int64_t now_unix_s; /* the same when a row is measured and when it is printed */
 };
 
@@ -229,6 +230,13 @@ static bool show_is_brief(int room)
     return room > 0 && room < ROOMY;
 }
 
+static bool show_is_narrow(int room)
+{
+    enum { BOTH = 60 };
+
+    return room > 0 && room < BOTH;
+}
+
 static void show_add_end(struct act_strv *ends, const struct flow_run *run)
 {
     act_strv_push(ends, cli_short_id(run->row.id));
@@ -252,7 +260,7 @@ bool cli_short_ids(struct act_strv *ends, int room)
 static void show_push_run(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
 {
     act_strv_push(cells, has->short_ids ? cli_short_id(run->row.id) : run->row.id);
-    if (has->names)
+    if (has->names && !has->narrow)
         cli_push_text(cells, run->row.name);
     act_strv_push(cells, run_state_name(run->status.state));
     if (has->tools)
@@ -262,7 +270,7 @@ static void show_push_run(struct act_strv *cells, const struct flow_run *run, co
     push_times(cells, run, has);
     if (has->reasons)
         cli_push_text(cells, run->status.reason);
-    act_strv_push(cells, run->row.command);
+    act_strv_push(cells, has->narrow && run->row.name ? run->row.name : run->row.command);
 }
 
 /* Looks which columns the table needs. Only a table of Azure Batch AI had exit status and tool of its jobs. Returns
@@ -286,7 +294,7 @@ static struct cli_table *show_table_new(const struct show_columns *has, int room
         struct cli_column column;
     } all[] = {
         {true, {"ID", 'l', .rank = 0}},
-        {has->names, {"NAME", 'l', .rank = 0, .min = 8}},
+        {has->names && !has->narrow, {"NAME", 'l', .rank = 0, .min = 8}},
         {true, {"STATUS", 'l', .is_state = true}},
         {has->tools, {"EXIT", 'r', .rank = 6}},
         {has->tools, {"TOOL", 'l', .rank = 6}},
@@ -295,7 +303,9 @@ static struct cli_table *show_table_new(const struct show_columns *has, int room
         {true, {has->brief ? "AGE" : "CREATED", has->brief ? 'r' : 'l', .rank = 5}},
         {!has->reasons, {"ELAPSED", 'r', .rank = 2}},
         {has->reasons, {"REASON", 'l', .rank = 1, .pad = 80, .below = true}},
-        {true, {"COMMAND", 'l', .rank = has->reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_COMMAND}},
+        {true,
+         {has->names && has->narrow ? "NAME, COMMAND" : "COMMAND", 'l', .rank = has->reasons ? 2 : 1, .min = 12,
+          .cut = CLI_CUT_COMMAND}},
     };
     struct cli_column columns[sizeof(all) / sizeof(all[0])];
     size_t n = 0;
@@ -314,7 +324,10 @@ static void show_cells(const struct show_columns *has, const struct flow_run *ru
 
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
-    struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
+    struct show_columns has = {.reasons = with_reason,
+                               .brief = show_is_brief(room),
+                               .narrow = show_is_narrow(room),
+                               .now_unix_s = act_now_unix_s()};
     ACT_AUTO(act_strv) ends = {0};
     ACT_AUTO(act_strv) cells = {0};
 
@@ -382,7 +395,10 @@ static int show_print(void *arg, struct flow_run *runs, size_t n, struct act_err
 int cli_print_runs(struct flow_rows *runs, bool with_reason, struct flow_rows_count *out, struct act_error *err)
 {
     int room = cli_width();
-    struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
+    struct show_columns has = {.reasons = with_reason,
+                               .brief = show_is_brief(room),
+                               .narrow = show_is_narrow(room),
+                               .now_unix_s = act_now_unix_s()};
     struct show_rows rows = {.has = &has};
     int rc = show_look_at_ids(&has, runs, err);
 

@@ -359,6 +359,18 @@ static int fetch_find_wanted(const struct flow_run *run, struct flow_fetch *want
                : 0;
 }
 
+/* Keeps the folder of the copies, which is new, out of the user's 'git status', and says where it is. */
+static void introduce_copies(const char *root)
+{
+    static const char all[] = "# made by 'a': copies of the logs of runs\n*\n";
+    ACT_AUTOFREE char *path = act_path_join(root, ".gitignore");
+    struct act_error ignored;
+    bool existed;
+
+    (void)!act_file_create(path, all, sizeof(all) - 1, 0644, &existed, &ignored);
+    act_note("logs of runs are copied to '%s'", root);
+}
+
 int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err)
 {
@@ -382,7 +394,7 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
     if (rc == 0 && !out->unkept_errno)
         rc = fetch_attempt(flow, &from, run, &wanted, out, err);
     if (rc == 0 && is_first && access(out->root, F_OK) == 0)
-        act_note("logs of runs are copied to '%s'", out->root);
+        introduce_copies(out->root);
     flow_source_close(&from);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
