@@ -478,7 +478,7 @@ struct flow_ahead {
 };
 
 /* Keeps it for the thread that shows it. */
-static void init_note_progress(void *arg, const struct transfer_progress *now)
+static void ahead_note_progress(void *arg, const struct transfer_progress *now)
 {
     struct flow_ahead *a = arg;
 
@@ -487,7 +487,7 @@ static void init_note_progress(void *arg, const struct transfer_progress *now)
     pthread_mutex_unlock(&a->guard);
 }
 
-static void *init_pack_apart(void *arg)
+static void *ahead_pack(void *arg)
 {
     struct flow_ahead *a = arg;
 
@@ -501,7 +501,7 @@ static void *init_pack_apart(void *arg)
     return NULL;
 }
 
-static void init_release_ahead(struct flow_ahead *a)
+static void ahead_release(struct flow_ahead *a)
 {
     if (a->lock >= 0)
         close(a->lock);
@@ -523,11 +523,11 @@ struct flow_ahead *flow_pack_ahead(struct flow *flow)
     a->w.engine = engine_new(&(struct engine_options){0});
     a->w.options.warnings = &a->warnings;
     a->w.options.given_up = &a->given_up;
-    a->io.packing = init_note_progress;
+    a->io.packing = ahead_note_progress;
     a->io.arg = a;
-    if (a->lock >= 0 && pthread_create(&a->thread, NULL, init_pack_apart, a) == 0)
+    if (a->lock >= 0 && pthread_create(&a->thread, NULL, ahead_pack, a) == 0)
         return a;
-    init_release_ahead(a);
+    ahead_release(a);
     return NULL;
 }
 
@@ -537,11 +537,11 @@ void flow_ahead_end(struct flow_ahead *ahead)
         return;
     atomic_store(&ahead->given_up, true);
     pthread_join(ahead->thread, NULL);
-    init_release_ahead(ahead);
+    ahead_release(ahead);
 }
 
 /* Waits for the thread, and shows meanwhile how far it is. */
-static void init_await_ahead(struct flow_ahead *a, struct flow_init *io)
+static void ahead_wait(struct flow_ahead *a, struct flow_init *io)
 {
     enum { SHOW_NS = 200000000, S_NS = 1000000000 };
     struct timespec until;
@@ -562,12 +562,12 @@ static void init_await_ahead(struct flow_ahead *a, struct flow_init *io)
 }
 
 /* Takes what the thread has made for w, with the lock of the project. Returns what became of it. */
-static int init_take_ahead(struct flow_ahead *a, struct work *w, int *out_lock, bool *out_built, struct act_error *err)
+static int ahead_take(struct flow_ahead *a, struct work *w, int *out_lock, bool *out_built, struct act_error *err)
 {
     int rc;
 
     w->io->ahead = NULL;
-    init_await_ahead(a, w->io);
+    ahead_wait(a, w->io);
     for (size_t i = 0; i < a->warnings.n; i++)
         act_warn("%s", a->warnings.v[i]);
     w->io->list = a->io.list;
@@ -579,7 +579,7 @@ static int init_take_ahead(struct flow_ahead *a, struct work *w, int *out_lock, 
     rc = a->rc;
     if (rc < 0)
         *err = a->err;
-    init_release_ahead(a);
+    ahead_release(a);
     return rc;
 }
 
@@ -595,7 +595,7 @@ static int init_pack(struct work *w, int *out_lock, struct act_error *err)
 
     *out_lock = -1;
     if (io->ahead) {
-        rc = init_take_ahead(io->ahead, w, out_lock, &is_built, err);
+        rc = ahead_take(io->ahead, w, out_lock, &is_built, err);
     } else {
         *out_lock = io->dry_run ? -1 : lock_project(flow, true);
         if (*out_lock == -ACT_INTERRUPTED)
