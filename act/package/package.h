@@ -26,7 +26,6 @@
 #ifndef ACT_PACKAGE_PACKAGE_H
 #define ACT_PACKAGE_PACKAGE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -46,8 +45,6 @@ struct package_options {
     bool no_gitignore; /* .gitignore files do not count */
     bool as_it_is;     /* nor does any other rule but kept_out: the files were chosen before */
     bool takes_grown;  /* of a file that has become longer since the scan its first bytes are taken, with a warning */
-    struct act_strv *warnings;   /* gets what else would be said at once; NULL: it is said */
-    const atomic_bool *given_up; /* set by another thread: the rest is -ACT_INTERRUPTED; NULL: nobody sets it */
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 

@@ -26,13 +26,6 @@ enum package_verdict {
 enum package_verdict package_rules_ask(const struct package_rules *rules, const char *path, bool is_folder,
                                        char **out_rule);
 
-/* ---- scan.c */
-
-/* Says a warning, or adds it to options->warnings. */
-void package_warn(const struct package_options *options, const char *text);
-/* Fails with -ACT_INTERRUPTED once given_up is set. */
-int package_check_wanted(const atomic_bool *given_up, struct act_error *err);
-
 /* ---- gitignore.c */
 
 struct package_gitignore;

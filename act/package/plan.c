@@ -122,7 +122,6 @@ struct write_step *package_plan(struct build *b)
     s->task.entries = &b->list->v[b->next];
     s->task.grew = b->options->takes_grown ? &b->grew[b->next] : NULL;
     s->task.judge = b->options->judge;
-    s->task.given_up = b->options->given_up;
     s->task.root_fd = b->root_fd;
     s->task.deflaters = b->deflaters;
     if (k)

@@ -27,7 +27,6 @@ struct problem {
 };
 
 struct scan {
-    const struct package_options *options;
     struct package_rules *rules;
     int root_fd;
     uid_t user;
@@ -217,24 +216,14 @@ static void scan_read_folder(struct scan *scan, const char *folder)
     closedir(stream);
 }
 
-int package_check_wanted(const atomic_bool *given_up, struct act_error *err)
+static void scan_walk(struct scan *scan)
 {
-    return given_up && atomic_load(given_up) ? act_error_set(err, ACT_INTERRUPTED, "nobody wants the package any more")
-                                             : 0;
-}
-
-static int scan_walk(struct scan *scan, struct act_error *err)
-{
-    int rc = 0;
-
     scan_read_folder(scan, "");
-    while (rc == 0 && scan->todo.n > 0) {
+    while (scan->todo.n > 0) {
         ACT_AUTOFREE char *folder = scan->todo.v[--scan->todo.n];
         scan->todo.v[scan->todo.n] = NULL;
         scan_read_folder(scan, folder);
-        rc = package_check_wanted(scan->options->given_up, err);
     }
-    return rc;
 }
 
 /* All together */
@@ -254,25 +243,16 @@ static int report_problems(struct scan *scan, struct act_error *err)
                          names.data);
 }
 
-void package_warn(const struct package_options *options, const char *text)
-{
-    if (options->warnings)
-        act_strv_push(options->warnings, text);
-    else
-        act_warn("%s", text);
-}
-
 static void warn_of_links(const struct scan *scan)
 {
     if (!scan->leads_out)
         return;
     ACT_AUTOFREE char *name = package_printable(scan->leads_out);
-    ACT_AUTOFREE char *text =
-        scan->n_leads_out == 1
-            ? act_sprintf("link '%s' leads out of the project; it will dangle on the node", name)
-            : act_sprintf("link '%s' and %zu more lead out of the project; they will dangle on the node", name,
-                          scan->n_leads_out - 1);
-    package_warn(scan->options, text);
+    if (scan->n_leads_out == 1)
+        act_warn("link '%s' leads out of the project; it will dangle on the node", name);
+    else
+        act_warn("link '%s' and %zu more lead out of the project; they will dangle on the node", name,
+                 scan->n_leads_out - 1);
 }
 
 static void release_scan(struct scan *scan)
@@ -290,8 +270,7 @@ static void release_scan(struct scan *scan)
 
 int package_scan(const struct package_options *options, struct package_list *out, struct act_error *err)
 {
-    struct scan scan = {.options = options,
-                        .root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+    struct scan scan = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
                         .user = geteuid(),
                         .list.started_ns = act_now_unix_ns()};
     int rc;
@@ -302,9 +281,8 @@ int package_scan(const struct package_options *options, struct package_list *out
     rc = package_rules_new(options, &scan.rules, err);
     if (rc < 0)
         goto out;
-    rc = scan_walk(&scan, err);
-    if (rc == 0)
-        rc = report_problems(&scan, err);
+    scan_walk(&scan);
+    rc = report_problems(&scan, err);
     if (rc < 0)
         goto out;
     warn_of_links(&scan);

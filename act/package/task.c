@@ -256,7 +256,5 @@ void package_task_run(struct package_task *task)
     static int (*const runs[])(struct package_task *) = {
         [PACKAGE_BATCH] = run_batch, [PACKAGE_PIECE] = run_piece, [PACKAGE_COPY] = run_copy};
 
-    task->rc = package_check_wanted(task->given_up, &task->error);
-    if (task->rc == 0)
-        task->rc = runs[task->kind](task);
+    task->rc = runs[task->kind](task);
 }

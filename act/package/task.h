@@ -30,7 +30,6 @@ struct package_task {
     int last_fd;                                                    /* COPY */
     const struct package_block *block;                              /* COPY: the range lies in it */
     bool is_good;                                                   /* COPY: the block was verified before */
-    const atomic_bool *given_up;                                    /* as package_options */
     struct package_deflaters *deflaters;                            /* BATCH, PIECE */
 
     /* out */

@@ -346,10 +346,9 @@ static void warn_of_growth(const struct build *b)
         return;
     ACT_AUTOFREE char *name = package_printable(first->path);
     ACT_AUTOFREE char *more = n > 1 ? act_sprintf(" (and %zu more)", n - 1) : act_strdup("");
-    ACT_AUTOFREE char *text = act_sprintf("'%s'%s grew while it was packaged: the package has its first %" PRIu64
-                                          " bytes; '.actignore' leaves out what the nodes do not need",
-                                          name, more, first->size);
-    package_warn(b->options, text);
+    act_warn("'%s'%s grew while it was packaged: the package has its first %" PRIu64 " bytes; '.actignore' leaves out "
+             "what the nodes do not need",
+             name, more, first->size);
 }
 
 static int build_into_temp(struct build *b)

@@ -13,10 +13,7 @@
 
 #define FLOW_LARGE_CODE (UINT64_C(100) << 20)
 
-struct flow_ahead;
-
 struct flow_init {
-    struct flow_ahead *ahead; /* what flow_pack_ahead() began, which flow_init() ends; NULL: nothing */
     /* The command that will run with this code: refused before anything is packed if it cannot work. NULL: no check. */
     const struct act_strv *command;
     bool dry_run; /* only fill list, package (by package_forecast()) and is_stored */
@@ -49,12 +46,6 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) AC
  * or nothing to compile it with: -ACT_USAGE, and nothing is stored. The compiler's output goes to stderr. */
 int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *out, struct act_error *err) ACT_NODISCARD;
 void flow_init_release(struct flow_init *io);
-/* Begins to pack the project in a thread, for flow_init() of the same configuration to take over: a caller may wait for
- * something else meanwhile. What is large is only listed. NULL: it is not begun, as another process packs the project.
- */
-struct flow_ahead *flow_pack_ahead(struct flow *flow);
-/* Ends it without a result; ahead may be NULL. */
-void flow_ahead_end(struct flow_ahead *ahead);
 /* Returns the file in which this machine remembers what the last package of a project was made of
  * (package_output.index), as a new string; what was said of the project once is in files beside it. */
 char *flow_package_index(const char *project);

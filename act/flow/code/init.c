@@ -11,14 +11,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,7 +26,6 @@
 #include "base/temp.h"
 #include "codec/json.h"
 #include "config/config.h"
-#include "engine/engine.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 
@@ -37,7 +33,6 @@
 struct work {
     struct flow *flow;
     struct flow_init *io;
-    struct engine *engine;
     struct package_options options;
     struct store *store;
     const char *compiled_from;  /* the SHA-256 of the package that this one was compiled of; NULL: of none */
@@ -118,7 +113,7 @@ static int build_once(struct work *w, struct act_error *err)
     ACT_AUTOFREE char *index = flow_package_index(w->flow->config->project_root);
 
     return package_write(&w->options, &w->io->list,
-                         &(struct package_output){.engine = w->engine,
+                         &(struct package_output){.engine = flow_engine(w->flow),
                                                   .folder = packages,
                                                   .index = index,
                                                   .progress = w->io->packing ? init_show_packing : NULL,
@@ -397,7 +392,7 @@ static int init_measure(struct work *w, uint64_t *out_bytes, struct act_error *e
 
     if (!mkdtemp(folder))
         return act_error_errno(err, errno, "cannot create the folder '%s'", folder);
-    const struct package_output output = {.engine = w->engine, .folder = folder};
+    const struct package_output output = {.engine = flow_engine(w->flow), .folder = folder};
     w->options.takes_grown = true; /* nothing of it is kept */
     int rc = package_write(&w->options, &w->io->list, &output, &summary, err);
     ACT_AUTOFREE char *file = act_sprintf("%s/%s.zip", folder, summary.sha256);
@@ -428,7 +423,7 @@ static int rehearse(struct work *w, struct act_error *err)
 
 /* Locks the project: of several processes that pack it at once, one packs and sends, and the others then find that
  * done. Where there are no locks, each does it by itself. The lock ends with the descriptor, or with this process. */
-static int lock_project(const struct flow *flow, bool wait)
+static int lock_project(const struct flow *flow)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *index = flow_package_index(flow->config->project_root);
@@ -437,8 +432,8 @@ static int lock_project(const struct flow *flow, bool wait)
     int fd = act_mkdir_all(packages, 0700, &err);
 
     if (fd == 0)
-        fd = wait ? act_lock_told(path, "packs this project", &err) : act_lock(path, false, &err);
-    if (wait && fd < 0 && fd != -ACT_INTERRUPTED)
+        fd = act_lock_told(path, "packs this project", &err);
+    if (fd < 0 && fd != -ACT_INTERRUPTED)
         act_warn("%s", act_error_text(&err));
     return fd;
 }
@@ -448,180 +443,29 @@ static int cannot_pack(const struct flow *flow, int rc, struct act_error *err)
     return rc < 0 ? act_error_prefix(err, "cannot pack '%s'", flow->config->project_root) : 0;
 }
 
-/* out: what is kept out, which lives as long as the work. */
-static void init_begin(struct work *w, struct flow *flow, struct flow_init *io, struct act_strv *out)
-{
-    kept_out(flow->config, out);
-    *w = (struct work){.flow = flow,
-                       .io = io,
-                       .options = {.root = flow->config->project_root,
-                                   .zip_options = &flow->config->zip_options,
-                                   .no_gitignore = !flow->config->gitignore,
-                                   .kept_out = out,
-                                   .judge = flow_guard_judge}};
-}
-
-/* ---- packing ahead */
-
-struct flow_ahead {
-    struct work w;
-    struct flow_init io;
-    struct act_strv out, warnings;
-    pthread_t thread;
-    pthread_mutex_t guard;
-    struct transfer_progress now; /* guarded */
-    atomic_bool given_up;
-    int lock; /* of the project */
-    bool is_built;
-    int rc; /* of the first step that failed */
-    struct act_error err;
-};
-
-/* Keeps it for the thread that shows it. */
-static void ahead_note_progress(void *arg, const struct transfer_progress *now)
-{
-    struct flow_ahead *a = arg;
-
-    pthread_mutex_lock(&a->guard);
-    a->now = *now;
-    pthread_mutex_unlock(&a->guard);
-}
-
-static void *ahead_pack(void *arg)
-{
-    struct flow_ahead *a = arg;
-
-    a->rc = package_scan(&a->w.options, &a->io.list, &a->err);
-    if (a->rc == 0 && a->io.list.bytes <= FLOW_LARGE_CODE) { /* else the user may be asked */
-        a->rc = init_judge(&a->w, false, &a->err);
-        if (a->rc == 0)
-            a->rc = init_build(&a->w, &a->err);
-        a->is_built = a->rc == 0;
-    }
-    return NULL;
-}
-
-static void ahead_release(struct flow_ahead *a)
-{
-    if (a->lock >= 0)
-        close(a->lock);
-    flow_init_release(&a->io);
-    act_strv_release(&a->out);
-    act_strv_release(&a->warnings);
-    engine_free(a->w.engine);
-    pthread_mutex_destroy(&a->guard);
-    free(a);
-}
-
-struct flow_ahead *flow_pack_ahead(struct flow *flow)
-{
-    struct flow_ahead *a = act_calloc(1, sizeof(*a));
-
-    a->lock = lock_project(flow, false);
-    pthread_mutex_init(&a->guard, NULL);
-    init_begin(&a->w, flow, &a->io, &a->out);
-    a->w.engine = engine_new(&(struct engine_options){0});
-    a->w.options.warnings = &a->warnings;
-    a->w.options.given_up = &a->given_up;
-    a->io.packing = ahead_note_progress;
-    a->io.arg = a;
-    if (a->lock >= 0 && pthread_create(&a->thread, NULL, ahead_pack, a) == 0)
-        return a;
-    ahead_release(a);
-    return NULL;
-}
-
-void flow_ahead_end(struct flow_ahead *ahead)
-{
-    if (!ahead)
-        return;
-    atomic_store(&ahead->given_up, true);
-    pthread_join(ahead->thread, NULL);
-    ahead_release(ahead);
-}
-
-/* Waits for the thread, and shows meanwhile how far it is. */
-static void ahead_wait(struct flow_ahead *a, struct flow_init *io)
-{
-    enum { SHOW_NS = 200000000, S_NS = 1000000000 };
-    struct timespec until;
-
-    for (;;) {
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += SHOW_NS;
-        until.tv_sec += until.tv_nsec / S_NS;
-        until.tv_nsec %= S_NS;
-        if (pthread_timedjoin_np(a->thread, NULL, &until) != ETIMEDOUT)
-            return;
-        pthread_mutex_lock(&a->guard);
-        struct transfer_progress now = a->now;
-        pthread_mutex_unlock(&a->guard);
-        if (io->packing && now.found_objects)
-            io->packing(io->arg, &now);
-    }
-}
-
-/* Takes what the thread has made for w, with the lock of the project. Returns what became of it. */
-static int ahead_take(struct flow_ahead *a, struct work *w, int *out_lock, bool *out_built, struct act_error *err)
-{
-    int rc;
-
-    w->io->ahead = NULL;
-    ahead_wait(a, w->io);
-    for (size_t i = 0; i < a->warnings.n; i++)
-        act_warn("%s", a->warnings.v[i]);
-    w->io->list = a->io.list;
-    w->io->package = a->io.package;
-    a->io = (struct flow_init){0};
-    *out_lock = a->lock;
-    *out_built = a->is_built;
-    a->lock = -1;
-    rc = a->rc;
-    if (rc < 0)
-        *err = a->err;
-    ahead_release(a);
-    return rc;
-}
-
-/* ---- all together */
-
-/* Lists the files and packs them, as far as that has not been done ahead. */
-static int init_pack(struct work *w, int *out_lock, struct act_error *err)
-{
-    struct flow *flow = w->flow;
-    struct flow_init *io = w->io;
-    bool is_built = false;
-    int rc;
-
-    *out_lock = -1;
-    if (io->ahead) {
-        rc = ahead_take(io->ahead, w, out_lock, &is_built, err);
-    } else {
-        *out_lock = io->dry_run ? -1 : lock_project(flow, true);
-        if (*out_lock == -ACT_INTERRUPTED)
-            return act_error_set(err, ACT_INTERRUPTED, "interrupted while another process packed this project");
-        rc = package_scan(&w->options, &io->list, err);
-    }
-    rc = cannot_pack(flow, rc, err);
-    if (rc == 0 && io->command)
-        rc = flow_check_program(flow->config, &io->list, io->command, err);
-    if (rc < 0 || is_built)
-        return rc;
-    rc = cannot_pack(flow, init_judge(w, io->dry_run, err), err);
-    if (rc == 0)
-        rc = init_weigh(w, err);
-    return rc < 0 ? rc : io->dry_run ? rehearse(w, err) : cannot_pack(flow, init_build(w, err), err);
-}
-
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
     ACT_AUTO(act_strv) out = {0};
-    struct work w;
-    int lock;
+    struct work w = {.flow = flow, .io = io};
+    int lock = io->dry_run ? -1 : lock_project(flow);
 
-    init_begin(&w, flow, io, &out);
-    w.engine = flow_engine(flow);
-    int rc = init_pack(&w, &lock, err);
+    if (lock == -ACT_INTERRUPTED)
+        return act_error_set(err, ACT_INTERRUPTED, "interrupted while another process packed this project");
+    kept_out(flow->config, &out);
+    w.options = (struct package_options){.root = flow->config->project_root,
+                                         .zip_options = &flow->config->zip_options,
+                                         .no_gitignore = !flow->config->gitignore,
+                                         .kept_out = &out,
+                                         .judge = flow_guard_judge};
+    int rc = cannot_pack(flow, package_scan(&w.options, &io->list, err), err);
+    if (rc == 0 && io->command)
+        rc = flow_check_program(flow->config, &io->list, io->command, err);
+    if (rc == 0)
+        rc = cannot_pack(flow, init_judge(&w, io->dry_run, err), err);
+    if (rc == 0)
+        rc = init_weigh(&w, err);
+    if (rc == 0)
+        rc = io->dry_run ? rehearse(&w, err) : cannot_pack(flow, init_build(&w, err), err);
     if (rc == 0 && !io->dry_run && io->fits)
         rc = io->fits(io->fits_arg, io->package.bytes, err);
     if (rc == 0 && !io->dry_run) {
@@ -646,9 +490,9 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTO(act_strv) out = {0};
-    struct work w = {.flow = flow, .io = io, .engine = flow_engine(flow), .compiled_from = source->package.sha256};
+    struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
     struct package_output output = {
-        .engine = w.engine, .folder = packages, .progress = io->packing ? init_show_packing : NULL, .arg = io};
+        .engine = flow_engine(flow), .folder = packages, .progress = io->packing ? init_show_packing : NULL, .arg = io};
 
     kept_out(flow->config, &out);
     w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};

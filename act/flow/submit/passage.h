@@ -41,7 +41,6 @@ struct passage {
     struct flow_job_file job;    /* if there is a job file */
     int64_t limit_s;             /* after which its command is ended; 0: never */
     struct flow_package package; /* that the run is pinned to */
-    struct flow_ahead *ahead;    /* packs the code meanwhile; NULL: nothing does */
 };
 
 /* ---- steps.c */
@@ -137,8 +136,6 @@ int step_mention_unused(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* ---- pin.c: the package */
 
 int step_pin_package(struct passage *p, struct act_error *err) ACT_NODISCARD;
-/* DESCRIBE: begins to pack the code, where later steps wait for another machine. */
-int step_pack_ahead(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
 /* ---- hand_over.c: HAND OVER */
 

@@ -36,8 +36,6 @@ static int pin_pack(struct passage *p, struct flow_package *out, struct act_erro
     struct flow_init *code = p->io->code;
 
     code->dry_run = p->io->dry_run;
-    code->ahead = p->ahead;
-    p->ahead = NULL;
     code->command = p->spec->title ? NULL : &p->spec->argv;
     code->keep_compiled = true;
     code->fits = pin_fits;
@@ -78,15 +76,6 @@ static void set_package(const struct flow_package *p, struct run_spec *spec)
     spec->package_key = act_strdup(p->key);
     spec->package_bytes = p->bytes;
     memcpy(spec->package_sha256, p->sha256, sizeof(spec->package_sha256));
-}
-
-/* A platform that is not this machine is asked before the code has its turn. */
-int step_pack_ahead(struct passage *p, struct act_error *err)
-{
-    (void)err;
-    if (p->io->code && !p->io->dry_run && !platform_row(p->platform)->about.is_here)
-        p->ahead = flow_pack_ahead(p->flow);
-    return 0;
 }
 
 int step_pin_package(struct passage *p, struct act_error *err)

@@ -80,7 +80,6 @@ static const struct step describe[] = {
     {"platform's part", ALWAYS, step_ask_row},
     {"command", FRESH, step_take_command},
     {"command", AGAIN, step_repeat_command},
-    {"code", AWAY, step_pack_ahead},
     {"size", FRESH, step_take_size},
     {"size", AGAIN, step_repeat_size},
     {"starter", ALWAYS, step_form_starter},
@@ -161,7 +160,6 @@ int flow_pass(struct passage *p, struct act_error *err)
 
 void flow_passage_release(struct passage *p)
 {
-    flow_ahead_end(p->ahead);
     flow_package_release(&p->package);
     flow_job_file_release(&p->job);
 }
