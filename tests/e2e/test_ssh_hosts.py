@@ -218,7 +218,7 @@ def test_several_machines_map_no_output_and_say_so(act, pair):
     pair.use_plainly("gpu1", "gpu2")
     act.write("train.py", "import pathlib; pathlib.Path('output').mkdir(); open('output/model', 'w').write('m')")
     results = [act.run("-c", "lab", "-n", 1, "submit", "python3", "train.py") for _ in range(2)]
-    assert ["output  stays in the code folder of each run" in r.err for r in results] == [True, False], results
+    assert ["output  is not mapped" in r.err for r in results] == [True, False], results
     for result in results:
         act.run("wait", result.out.strip())
         assert act.state(result.out.strip()) == "Completed"

@@ -135,9 +135,10 @@ static void data_here_add_own(const char *name, const char *store, const char *p
 /* Says what becomes of 'output' where each machine has a disk of its own, and so none has the folders of a project. */
 static void data_here_say_unmapped(const struct config *config)
 {
-    data_here_say(config->project_root, "output", config->cluster,
-                  "stays in the code folder of each run, on its machine; 'output_folder' in 'config_param' keeps it in "
-                  "one place");
+    data_here_say(
+        config->project_root, "output", config->cluster,
+        "is not mapped, as the cluster has several machines: what a run writes there stays in its code folder "
+        "on its machine, where 'a ssh RUN' opens a shell; 'config_param' maps one");
 }
 
 bool flow_may_use_own_folders(const struct config *config)
