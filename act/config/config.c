@@ -325,21 +325,13 @@ static void read_rows(struct config *c, struct config_findings *f)
         config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
 }
 
-static bool config_has_far_store(const struct config *c)
-{
-    const struct config_kind *kind = config_kind_named(c->platform);
-
-    if (kind->has_far_store)
-        return kind->has_far_store(c);
-    return kind->runs_see_store && kind->login_key && config_text(c, kind->login_key);
-}
-
 /* Adds the folders that are behind a login node, if none are mapped and the platform has its store there. */
 static void config_add_far(struct config *c, struct config_findings *f)
 {
+    const struct config_kind *kind = config_kind_named(c->platform);
     ACT_AUTOFREE char *prefix = config_built_in_prefix(c->project_root);
 
-    if (c->n_folders > 0 || !config_has_far_store(c))
+    if (c->n_folders > 0 || !kind->runs_see_store || !kind->login_key || !config_text(c, kind->login_key))
         return;
     for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++) {
         ACT_GROW(c->far, c->n_far);

@@ -127,9 +127,6 @@ struct config_kind {
     /* The key of the folder in which this store is, and its default; but in the user's own folder, and not seen by
      * runs, where a login node is named by the other key. NULL: always in the user's own folder. */
     const char *root_key, *root_fallback, *login_key;
-    /* Tells whether there is one other machine on which all runs are, with a store for their folders: 'data' and
-     * 'output' are there. May be NULL: where a login node is named and runs see the store. */
-    bool (*has_far_store)(const struct config *config);
     /* Without a store of their own, clusters have code and folders in the account that the file names at its top. */
     bool has_account;
 

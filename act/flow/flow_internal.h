@@ -52,9 +52,6 @@ int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
 bool flow_ledger_changed(struct stat *before);
 /* Returns where a mapped folder is, as run_folder.store says it, as a new string; a is its account, {0} for a claim. */
 char *flow_store_text(const struct config_folder *f, const struct config_account *a);
-/* Tells whether what is at a path in a folder store is not what this machine has there: it has nothing, or it is a
- * place (mode: path) of machines whose disks are their own. */
-bool flow_is_elsewhere(const struct config *config, const struct config_folder *folder, const char *place);
 /* Opens the store of a mapped folder, or of the code. The caller frees *out. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;

@@ -106,11 +106,6 @@ static bool stores_find_far(const struct flow *flow, const struct config_folder 
            row->place.login(flow->config, &out->login, &out->root);
 }
 
-bool flow_is_elsewhere(const struct config *config, const struct config_folder *folder, const char *place)
-{
-    return access(place, F_OK) < 0 || (config_is_place(folder) && platform_find(config->platform)->about.nodes_apart);
-}
-
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out, struct act_error *err)
 {
     return flow_store_for(flow, folder, NULL, out, err);
@@ -129,8 +124,7 @@ int flow_store_for(struct flow *flow, const struct config_folder *folder, const 
         return rc;
     if (a.folder)
         rc = stores_make_private(a.folder, config_is_built_in(folder), err);
-    if (rc == 0 && a.folder && flow_is_elsewhere(flow->config, folder, a.folder) &&
-        stores_find_far(flow, folder, a.folder, first, &far))
+    if (rc == 0 && a.folder && access(a.folder, F_OK) < 0 && stores_find_far(flow, folder, a.folder, first, &far))
         return store_far_open(flow_http(flow), &far, out, err);
     if (rc == 0 && a.folder && config_is_place(folder) && access(a.folder, F_OK) < 0)
         rc = no_such_place(flow, folder, errno, err);

@@ -56,7 +56,7 @@ struct platform_about {
      * copies it to them. */
     bool nodes_fetch;
     /* The nodes of a run share the run's folder; but a run over several nodes_apart has one on each of them, and what
-     * they keep is read as if it were one. What is at a path there is not what this machine has at that path. */
+     * they keep is read as if it were one. */
     bool nodes_share_folder, nodes_apart;
     /* The agent mounts folders of Blob Storage on the nodes (act-node, node/mount.h); else the platform does. */
     bool agent_mounts;
@@ -160,7 +160,7 @@ struct platform_submit {
      * does nothing else. May be NULL: run.json says it all. */
     int (*preview)(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
     /* For a cluster with a store that this machine does not see: sets *out_store to its absolute path there, a new
-     * string, or NULL if there is none, and out_there[i] to whether a run gets the folder paths[i]. May be NULL. */
+     * string, or NULL if there is none, and out_there[i] to whether it has the folder paths[i]. May be NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                        struct act_error *err);
     /* Writes the place of a run into spec->config, as the values of place.keys: where it is; for one that is about to

@@ -1,5 +1,4 @@
 """Fixtures: machines without a scheduler, each a private sshd with a home of its own, and a cluster file for them."""
-import json
 import shutil
 
 import pytest
@@ -42,10 +41,6 @@ class Hosts:
     def use(self, *names, **keys):
         """The cluster "lab" has these machines."""
         self.act.cluster("lab", extra={"platform": "ssh", "ssh": {"hosts": list(names), **keys}})
-
-    def use_plainly(self, *names):
-        """The same, with nothing else in the cluster file, as 'a cluster add' writes it: no store, no folders."""
-        self.act.write("aux_data/aml/lab.yaml", json.dumps({"platform": "ssh", "ssh": {"hosts": names}}))
 
     def runs(self, name):
         folder = self.servers[name].home / ".act/runs"

@@ -191,50 +191,6 @@ def test_a_folder_that_a_machine_does_not_have(act, hosts, host):
     assert f"where it ran: 'a nodes {run}' names the node" in act.run("files", run).err
 
 
-def test_output_stays_on_the_machine_and_comes_back(act, hosts, host):
-    """Where nothing is mapped: a run writes it below ssh.root, and has of data what was stored there."""
-    hosts.use_plainly("gpu1")
-    act.write("train.py", "open('output/model', 'w').write(open('data/words').read())")
-    act.write("data/words", "packed")
-    first = hosts.submit("python3", "train.py")
-    act.run("wait", first)
-    store = host.home / ".act/store"
-    assert [p.read_text() for p in store.glob("*/output/model")] == ["packed"], act.run("why", first, status=None)
-    act.run("-c", "lab", "d", "output")
-    assert (act.project / "output/model").read_text() == "packed"
-    act.write("data/words", "stored")
-    act.run("-c", "lab", "u", "data")
-    act.write("data/words", "not stored")
-    result = act.run("-c", "lab", "-n", 1, "submit", "python3", "train.py")
-    assert "output  '" in result.err and "data  '" in result.err, result
-    act.run("wait", result.out.strip())
-    assert act.run("-c", "lab", "ls", "output").out.split() == ["model"]
-    act.run("-c", "lab", "d", "output")
-    assert (act.project / "output/model").read_text() == "stored"
-    assert host.home.joinpath(".act").stat().st_mode & 0o77 == 0
-
-
-def test_several_machines_map_no_output_and_say_so(act, pair):
-    pair.use_plainly("gpu1", "gpu2")
-    act.write("train.py", "import pathlib; pathlib.Path('output').mkdir(); open('output/model', 'w').write('m')")
-    results = [act.run("-c", "lab", "-n", 1, "submit", "python3", "train.py") for _ in range(2)]
-    assert ["output  is not mapped" in r.err for r in results] == [True, False], results
-    for result in results:
-        act.run("wait", result.out.strip())
-        assert act.state(result.out.strip()) == "Completed"
-
-
-def test_a_place_is_that_of_the_machine(act, hosts, host):
-    """This machine has the path, too, and it is not looked at."""
-    place = act.scratch / "disk"
-    (place / "voc").mkdir(parents=True)
-    act.cluster("lab", extra={"platform": "ssh", "ssh": {"hosts": ["gpu1"]},
-                              "config_param": {"data_folder": {"mode": "path", "path": str(place)}}})
-    before = len(host.commands.read_text().splitlines()) if host.commands.exists() else 0
-    assert act.run("-c", "lab", "ls", "data").out.split() == ["voc/"]
-    assert len(host.commands.read_text().splitlines()) > before
-
-
 def test_where_nothing_can_be_written(act, hosts, host):
     (host.home / ".act").write_text("a file\n")
     message = act.fail("-c", "lab", "submit", "true", status=1)

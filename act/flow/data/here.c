@@ -67,7 +67,7 @@ static void data_here_find_unstored(const char *own, const char *stored, struct 
         fts_close(tree);
 }
 
-/* Says something of a folder of a project, and what to do, unless that was the last that was said of it: mark tells. */
+/* Says something of a folder of a project, unless that was the last that was said of it: mark tells. */
 static void data_here_say(const char *project, const char *name, const char *mark, const char *text)
 {
     enum { MAX_BYTES = 1 << 16 };
@@ -78,7 +78,7 @@ static void data_here_say(const char *project, const char *name, const char *mar
 
     if (act_file_read(path, MAX_BYTES, &said, &len, &err) == 0 && strcmp(said, mark) == 0)
         return;
-    act_note("%s  %s", name, text);
+    act_note("%s  %s; 'a u %s' stores it", name, text, name);
     if (act_file_write_quickly(path, mark, strlen(mark), 0600, &err) < 0)
         act_trace("data", "%s", act_error_text(&err));
 }
@@ -96,8 +96,7 @@ static void data_here_say_differs(const struct config *config, const struct conf
     ACT_AUTOFREE char *file = files.first;
     ACT_AUTOFREE char *more = files.n > 1 ? act_sprintf(" and %d more", files.n - 1) : act_strdup("");
     ACT_AUTOFREE char *text =
-        act_sprintf("as the store has it, from which the project's own folder differs (%s%s); 'a u %s' stores it", file,
-                    more, folder->name);
+        act_sprintf("as the store has it, from which the project's own folder differs (%s%s)", file, more);
     ACT_AUTOFREE char *mark = act_sprintf("%s %lld", file, (long long)files.first_changed_s);
     data_here_say(config->project_root, folder->name, mark, text);
 }
@@ -112,9 +111,7 @@ void flow_use_here(const struct config *config, const struct config_folder *from
         data_here_say_differs(config, from, folder, own);
         return;
     }
-    ACT_AUTOFREE char *text =
-        act_sprintf("the project's own folder, as the store has none; 'a u %s' stores it", folder->name);
-    data_here_say(config->project_root, folder->name, "", text);
+    data_here_say(config->project_root, folder->name, "", "the project's own folder, as the store has none");
     free(folder->store);
     folder->store = act_sprintf("folder:%s", config->project_root);
     act_str_replace(&folder->path, folder->name);
@@ -130,15 +127,6 @@ static void data_here_add_own(const char *name, const char *store, const char *p
                                                          .mode = RUN_FOLDER_RW_MOUNT,
                                                          .link = act_path_join(store, path)};
     act_note("%s  '%s' of the cluster", name, spec->folders[spec->n_folders++].link);
-}
-
-/* Says what becomes of 'output' where each machine has a disk of its own, and so none has the folders of a project. */
-static void data_here_say_unmapped(const struct config *config)
-{
-    data_here_say(
-        config->project_root, "output", config->cluster,
-        "is not mapped, as the cluster has several machines: what a run writes there stays in its code folder "
-        "on its machine, where 'a ssh RUN' opens a shell; 'config_param' maps one");
 }
 
 bool flow_may_use_own_folders(const struct config *config)
@@ -158,8 +146,6 @@ int flow_use_own_folders(const struct config *config, struct platform *platform,
     for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
         act_strv_take(&paths, act_path_join(prefix, config_built_in_folders[i]));
     int rc = platform_own_folders(platform, (const char *const *)paths.v, paths.n, there, &store, err);
-    if (rc == 0 && !store && platform_row(platform)->about.nodes_apart)
-        data_here_say_unmapped(config);
     for (size_t i = 0; rc == 0 && store && i < paths.n; i++)
         if (there[i] && !flow_find_folder(spec, config_built_in_folders[i]))
             data_here_add_own(config_built_in_folders[i], store, paths.v[i], spec);

@@ -133,7 +133,7 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
     rc = check_store(flow, f, err);
     if (rc == 0 && a.folder) {
         ACT_AUTOFREE char *place = act_path_join(a.folder, f->path);
-        bool is_far = config_is_place(f) && flow_is_elsewhere(flow->config, f, a.folder);
+        bool is_far = config_is_place(f) && access(a.folder, F_OK) < 0;
         rc = act_error_set(err, ACT_CONFIG, "it is the folder '%s'%s", place,
                            is_far ? " of another machine, which 'a d' copies from" : ", which needs no mount");
     }

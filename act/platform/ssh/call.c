@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "codec/fields.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "platform/ssh/ssh_internal.h"
 
 /* ---- one machine ---- */
@@ -152,9 +151,7 @@ int hosts_warn(struct hosts *s, struct act_error *err)
 static int hosts_ask_facts(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *out = NULL;
-    ACT_AUTOFREE char *prefix = s->config ? config_built_in_prefix(s->config->project_root) : NULL;
-    json_t *request = json_pack("{s:s*}", "project", prefix);
-    int rc = hosts_call(s, h, &(struct hosts_request){.verb = "look", .in = request}, &out, err);
+    int rc = hosts_call(s, h, &(struct hosts_request){.verb = "look", .in = json_object()}, &out, err);
 
     (void)arg;
     if (rc == 0)

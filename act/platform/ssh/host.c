@@ -63,20 +63,6 @@ static int64_t host_place(const struct host_request *r)
     return strtoll(hex, NULL, 16);
 }
 
-/* Tells whether the store here, of which other machines know, has data of the project. */
-static bool host_has_data(const struct host_request *r)
-{
-    ACT_AUTOFREE char *project = codec_json_strdup(r->in, "project");
-    struct act_error ignored;
-    struct site *site;
-    struct stat st;
-
-    if (!project || !*project || strchr(project, '/') || r->here->row->keep.site(r->here, &site, &ignored) < 0)
-        return false;
-    ACT_AUTOFREE char *folder = act_sprintf("%s/store/%s/data", site_root(site), project);
-    return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int host_look(struct host_request *r, struct act_error *err)
 {
     ACT_AUTO(platform_summary) summary = {0};
@@ -93,8 +79,7 @@ static int host_look(struct host_request *r, struct act_error *err)
                                       .slots_queued = all->gpus_queued,
                                       .place = host_place(r),
                                       .has_gpus = summary.has_gpus,
-                                      .has_mpirun = mpirun,
-                                      .has_data = host_has_data(r)};
+                                      .has_mpirun = mpirun};
     return host_respond(r, &hosts_facts_fields, &facts);
 }
 
@@ -118,22 +103,6 @@ static int host_start_run(struct host_request *r, const struct run_spec *spec, s
     return platform_submit(r->here, &submission, err);
 }
 
-/* Makes the store for the folders of runs, which a node takes for unreachable where it is not there. */
-static int host_make_store(struct host_request *r, const struct run_spec *spec, struct act_error *err)
-{
-    struct site *site;
-    int rc = r->here->row->keep.site(r->here, &site, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *path = act_path_join(site_root(site), "store");
-    ACT_AUTOFREE char *text = act_sprintf("folder:%s", path);
-    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
-        if (act_streq(spec->folders[i].store, text))
-            rc = act_mkdir_all(path, 0700, err);
-    return rc;
-}
-
 static int host_start(struct host_request *r, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
@@ -142,8 +111,7 @@ static int host_start(struct host_request *r, struct act_error *err)
     if (rc < 0)
         return rc;
     run_secrets_from_json(&spec, json_object_get(r->in, "secrets"));
-    rc = host_make_store(r, &spec, err);
-    return rc < 0 ? rc : host_start_run(r, &spec, err);
+    return host_start_run(r, &spec, err);
 }
 
 static int host_status(struct host_request *r, struct act_error *err)

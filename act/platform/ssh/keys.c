@@ -45,19 +45,12 @@ static void hosts_check_keys(struct config *config, struct config_findings *f)
 
 const struct config_part ssh_keys_part = {"ssh", keys, sizeof(struct ssh_keys), hosts_check_keys};
 
-/* Several machines have a disk each, and nothing says that they share a folder. */
-static bool hosts_has_far_store(const struct config *config)
-{
-    return ssh_keys(config)->hosts.n == 1;
-}
-
 /* The code is kept on this machine, as there is no folder that it and the machines are sure to share. */
 const struct config_kind ssh_kind = {
     .name = "ssh",
     .parts = (const struct config_part *const[]){&ssh_keys_part, NULL},
     .counts_gpus = true,
     .has_store = true,
-    .has_far_store = hosts_has_far_store,
     .has_places = true,
     .has_mount = true,
 };

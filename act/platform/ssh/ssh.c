@@ -11,7 +11,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
@@ -411,26 +410,6 @@ static void hosts_repeat(struct config *config, const struct run_spec *old)
         act_str_replace(&hosts->v[i], all.v[i]);
 }
 
-/* A run makes 'output', and gets 'data' where something was stored. */
-static int hosts_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
-                             struct act_error *err)
-{
-    struct hosts *s = hosts_of(p);
-    struct site *site;
-
-    if (s->n != 1)
-        return 0;
-    int rc = hosts_look(s, false, err);
-    if (rc == 0)
-        rc = hosts_site(s, &s->v[0], &site, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < n; i++)
-        out_there[i] = !act_streq(act_path_basename(paths[i]), "data") || s->v[0].facts.has_data;
-    *out_store = act_path_join(site_root(site), "store");
-    return 0;
-}
-
 static const char *const place_keys[] = {"ssh.hosts", "ssh.root", NULL};
 
 static void hosts_reach(const struct config *config, struct platform_reaches *out)
@@ -480,7 +459,6 @@ const struct platform_row platform_ssh = {
     .close = hosts_close,
     .submit = {.check_settings = hosts_check_settings,
                .check = hosts_check,
-               .own_folders = hosts_own_folders,
                .settle = hosts_settle,
                .one = hosts_submit},
     .runs = {.status = hosts_status,

@@ -19,7 +19,6 @@ struct hosts_facts {
     int slots_queued;    /* that those which wait ask for */
     int64_t place;       /* of its runs: the same number is the same folder of the same machine; 0: not known */
     bool has_gpus, has_mpirun;
-    bool has_data; /* the store there has the folder 'data' of the project */
 };
 
 struct hosts_host {

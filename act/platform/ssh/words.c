@@ -13,7 +13,6 @@ static const struct field facts_rows[] = {
     FIELD_INT64(struct hosts_facts, place, "place"),
     FIELD_BOOL(struct hosts_facts, has_gpus, "has_gpus"),
     FIELD_BOOL(struct hosts_facts, has_mpirun, "has_mpirun"),
-    FIELD_BOOL(struct hosts_facts, has_data, "has_data", .flags = FIELD_RARE),
 };
 const struct fields hosts_facts_fields = FIELDS("the machine", struct hosts_facts, facts_rows, NULL);
 
