@@ -6,7 +6,7 @@
  *   session's terminal <-> session <-packets-> keeper <-> master of the shell's terminal
  *
  * A session without a terminal hands over its input and output, which the command has then, and ends with it. Another
- * one stays beside it, whose end tells that who started both is gone.
+ * one stays beside it, whose end tells that whoever started both is gone.
  *
  * As 'host' it starts its command at once, which listens at a socket (serving.h), and nobody has a terminal. Those who
  * come are connected to it, and stay for as long as they use it. */
@@ -42,6 +42,7 @@ enum {
     HELLO_S = 2,           /* for a session to say what it is */
     DRAIN_S = 5,           /* for a session to take the last output */
     GRACE_MS = 5000,       /* for the shell to end after SIGHUP */
+    OWNER_MS = 20 * 1000,  /* for whoever started a command without a terminal to connect again */
     WARN_MS = 5 * 60000,   /* before an end that comes by the clock, at most */
     KEPT_MOST = 64 * 1024, /* of what was printed while nobody was connected */
     STAYING_MOST = 64,     /* who are there without a session */
@@ -61,6 +62,8 @@ struct keeper {
     int session;               /* -1: nobody is connected with the terminal */
     int staying[STAYING_MOST]; /* others who are there */
     size_t n_staying;
+    int owner;                 /* TERMINAL_OWN; -1: nobody said so, or the connection broke */
+    int64_t owner_ms;          /* when that one is given up; 0: it is there, or never was */
     struct serving serving;    /* with how.serves */
     int master;                /* of the shell's terminal; -1: there is none */
     bool is_shut;              /* nobody had that open when it was looked at last */
@@ -82,7 +85,7 @@ struct keeper {
 /* Somebody has come or gone. */
 static void keeper_see_who_is_there(struct keeper *k)
 {
-    bool is_alone = k->session < 0 && k->n_staying == 0;
+    bool is_alone = k->session < 0 && k->owner < 0 && k->n_staying == 0;
 
     k->away_ms = is_alone && !k->how.stays ? act_now_monotonic_ms() + k->how.away_s * 1000 : 0;
 }
@@ -126,7 +129,7 @@ static void keeper_end(struct keeper *k, const char *why)
 static void keeper_lost(struct keeper *k)
 {
     if (k->shell > 0 && k->master < 0 && !k->how.serves)
-        keeper_end(k, "the connection broke, through which the command had its input and output");
+        keeper_end(k, "nobody is connected with the command any more");
 }
 
 /* ---- the shell */
@@ -289,6 +292,16 @@ static void keeper_answer_look(const struct keeper *k, int fd)
     (void)terminal_send(fd, TERMINAL_LOOK, &runs, 1);
 }
 
+/* Takes the connection of whoever started the command in place of the one that it had, or no connection: -1. */
+static void keeper_take_owner(struct keeper *k, int fd)
+{
+    if (k->owner >= 0)
+        close(k->owner);
+    k->owner = fd;
+    k->owner_ms = fd < 0 ? act_now_monotonic_ms() + OWNER_MS : 0;
+    keeper_see_who_is_there(k);
+}
+
 static void keeper_accept(struct keeper *k)
 {
     const struct timeval patience = {.tv_sec = HELLO_S};
@@ -305,6 +318,9 @@ static void keeper_accept(struct keeper *k)
         k->staying[k->n_staying++] = fd;
         is_kept = true;
         keeper_see_who_is_there(k);
+    } else if (n == 1 && packet[0] == TERMINAL_OWN) {
+        keeper_take_owner(k, fd);
+        is_kept = true;
     } else if (n == 1 && packet[0] == TERMINAL_LOOK) {
         keeper_answer_look(k, fd);
     } else if (n == (ssize_t)sizeof(packet) && packet[0] == TERMINAL_HELLO && !k->is_leaving) {
@@ -344,11 +360,8 @@ static void keeper_serve_all(struct keeper *k, const struct pollfd *p)
         else
             close(fd);
     }
-    if (k->n_staying == n)
-        return;
-    keeper_see_who_is_there(k);
-    if (k->n_staying == 0)
-        keeper_lost(k);
+    if (k->n_staying < n)
+        keeper_see_who_is_there(k);
 }
 
 /* ---- bytes */
@@ -515,6 +528,8 @@ static void keeper_look_at_times(struct keeper *k)
     keeper_look_at_limit(k, now_ms);
     if (k->away_ms && now_ms >= k->away_ms)
         keeper_end(k, "nobody has come back: the run ends");
+    if (k->owner_ms && now_ms >= k->owner_ms)
+        keeper_lost(k);
 }
 
 /* ---- all of it */
@@ -538,7 +553,7 @@ static void keeper_take_signals(struct keeper *k)
 
 static void keeper_round(struct keeper *k)
 {
-    enum { LOOK_MS = 500, FIXED = 4 };
+    enum { LOOK_MS = 500, FIXED = 5 };
     bool typed = k->in.n > 0, printed = k->out.n > 0;
     struct pollfd p[FIXED + STAYING_MOST] = {
         {k->signals, POLLIN, 0},
@@ -546,6 +561,7 @@ static void keeper_round(struct keeper *k)
         {k->session, (short)((typed ? 0 : POLLIN) | (printed ? POLLOUT : 0)), 0},
         /* poll() returns at once while nobody has it open, and somebody may open it again: so not in each round. */
         {k->is_shut ? -1 : k->master, (short)((printed ? 0 : POLLIN) | (typed ? POLLOUT : 0)), 0},
+        {k->owner, POLLIN, 0},
     };
 
     for (size_t i = 0; i < k->n_staying; i++)
@@ -563,6 +579,8 @@ static void keeper_round(struct keeper *k)
     if (k->out.n > 0)
         keeper_to_session(k);
     keeper_serve_all(k, p + FIXED);
+    if (p[4].revents) /* it says nothing more, so this is its end */
+        keeper_take_owner(k, -1);
     if (p[1].revents & POLLIN)
         keeper_accept(k);
     if (p[0].revents & POLLIN)
@@ -608,7 +626,7 @@ __attribute__((noreturn)) static void keeper_wait_elsewhere(void)
 
 int node_keep(int argc, char **argv)
 {
-    struct keeper k = {.session = -1, .master = -1, .status = -1};
+    struct keeper k = {.session = -1, .owner = -1, .master = -1, .status = -1};
     const char *run = getenv("ACT_RUN_ID"), *rank = getenv("RANK");
     size_t first;
 

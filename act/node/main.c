@@ -101,6 +101,7 @@ static void keep_secrets(enum privacy privacy)
 
 int main(int argc, char **argv)
 {
+    signal(SIGCHLD, SIG_DFL); /* as in cli/main.c */
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("act-node %s\n", ACT_VERSION) < 0;
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)

@@ -214,7 +214,7 @@ static int session_stay(const char *run)
     struct pollfd p[] = {{keeper, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
     char data[TERMINAL_PIECE];
 
-    if (keeper < 0 || !terminal_send(keeper, TERMINAL_STAY, "", 0))
+    if (keeper < 0 || !terminal_send(keeper, TERMINAL_OWN, "", 0))
         return RUN_SHELL_NOT_YET;
     do
         (void)poll(p, sizeof(p) / sizeof(p[0]), -1);

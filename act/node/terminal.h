@@ -16,6 +16,7 @@ enum terminal_packet {
     TERMINAL_HELLO = 'h',   /* to the keeper: struct terminal_hello; with three descriptors if it has no terminal */
     TERMINAL_LOOK = 'l',    /* to the keeper, and its answer: one byte, 1 if the shell runs */
     TERMINAL_STAY = 'w',    /* to the keeper: somebody is there, as long as this connection; it has no terminal */
+    TERMINAL_OWN = 'o',     /* to the keeper: who started a command without a terminal is there, in the same way */
     TERMINAL_REACH = 'c',   /* to the keeper, after that: connect this to what the command serves */
     TERMINAL_REACHED = 'r', /* the answer: the token, with the descriptor of the connection; none: nothing serves yet */
     TERMINAL_SIZE = 's',    /* to the keeper: struct terminal_size */

@@ -38,8 +38,8 @@ from terminal_fixtures import terminal  # noqa: E402,F401
 from user_fixtures import stranger  # noqa: E402,F401
 
 
-# Tests that break, kill, or bring what is hostile or damaged, by file and by name. They run with the sanitizers as well
-# as with the release, as do those that are marked smoke. All others do so in `scripts/test --sanitized`.
+# Tests that break, kill, or bring what is hostile or damaged, by file and by name. They run with the sanitizers, as do
+# those that are marked smoke. The others run with the release, and with the sanitizers in `scripts/test --sanitized`.
 SANITIZED = {"test_as_listed", "test_bad_names", "test_clock", "test_disk", "test_faults", "test_incomplete",
              "test_killed", "test_kubernetes_errors", "test_kubernetes_loss", "test_kubernetes_trust", "test_names",
              "test_pod", "test_programs", "test_resume", "test_shell", "test_slurm_faults", "test_soak", "test_trust",
@@ -51,7 +51,7 @@ def pytest_configure(config):
     # Started in the background by a shell, this process ignores Ctrl-C, and so would the programs under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "smoke: one test of each area, for a second build")
-    config.addinivalue_line("markers", "sanitized: runs with the sanitizers as well as with the release")
+    config.addinivalue_line("markers", "sanitized: runs with the sanitizers")
     config.addinivalue_line("markers", "leaves_processes: ends with processes still running, on purpose")
 
 

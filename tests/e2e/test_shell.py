@@ -2,6 +2,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -87,6 +88,34 @@ def test_nobody_waits_for_a_command_any_more(act, place):
     process.send_signal(signal.SIGKILL if place else signal.SIGTERM)
     assert process.wait() == (-signal.SIGKILL if place else 128 + signal.SIGTERM)
     assert ended(act, run_of(act))["state"] != "Completed"
+    process.communicate()
+
+
+def children_of(process):
+    """The words of each child of a process, by pid."""
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return {int(pid): pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1] for pid in children}
+
+
+def test_a_command_goes_on_while_its_own_connection_does(act):
+    """What tells its keeper that somebody is there breaks alone, and is made anew."""
+    process = act.start("shell", "--", "sh", "-c", "echo up; exec sleep 1000")
+    assert process.stdout.readline() == b"up\n"
+    stays = lambda: {pid for pid, words in children_of(process).items() if words[-1:] == [b"stay"]}
+    first = waiting.until(stays, "somebody stays")
+    os.kill(*first, signal.SIGKILL)
+    waiting.until(lambda: stays() - first, "somebody else stays")
+    assert process.poll() is None and b"sleep 1000" in subprocess.run(
+        ["ps", "-eo", "args"], capture_output=True, check=True).stdout
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() == 128 + signal.SIGTERM
+    process.communicate()
+
+
+def test_whoever_starts_it_ignores_the_end_of_children(act):
+    process = act.start("shell", "--", "sh", "-c", "exit 7",
+                        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert process.wait() == 7
     process.communicate()
 
 

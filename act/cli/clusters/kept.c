@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,7 +32,10 @@
 #include "platform/platform.h"
 #include "proc/proc.h"
 
-enum { LINES_MOST = 1 << 16 };
+enum {
+    LINES_MOST = 1 << 16,
+    STAY_S = 5 /* between two looks at the child that stays, less than its keeper waits for another one (keeper.c) */
+};
 
 /* ---- it waits */
 
@@ -210,30 +215,6 @@ static char *kept_read_line(int fd)
     return act_strdup(last ? last + 1 : all.len > 0 ? all.data : "");
 }
 
-/* Waits for the end of a child, and passes SIGTERM on to it; Ctrl-C comes from the terminal to both. interrupted: what
- * cli_interrupted was when the child began. Returns its exit status. */
-static int kept_wait_child(pid_t pid, int interrupted)
-{
-    bool is_told = false, tells = cli_interrupted == SIGTERM && interrupted != SIGTERM;
-    sigset_t set, before;
-    int status = 0;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set, &before);
-    for (; waitpid(pid, &status, WNOHANG) == 0; tells = sigwaitinfo(&set, NULL) == SIGTERM)
-        if (tells) {
-            cli_interrupted = SIGTERM;
-            kill(pid, SIGTERM);
-            is_told = true;
-        }
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (is_told)
-        return 128 + SIGTERM;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* Appends the words of 'a __session RUN [WHAT]'. */
 static void kept_push_session(const struct cli *cli, const char *run, const char *what, struct act_strv *out)
 {
@@ -243,45 +224,101 @@ static void kept_push_session(const struct cli *cli, const char *run, const char
         act_strv_push(out, what);
 }
 
-pid_t kept_stay(const struct cli *cli, const char *run, int *out_fd)
+/* A child, 'a __session RUN stay', by which the keeper of a command without a terminal hears when this program is gone,
+ * however that ended. */
+struct kept_stay {
+    const struct cli *cli;
+    const char *run;
+    pid_t pid; /* 0: there is none */
+    int fd;    /* its input */
+};
+
+static void kept_stay_begin(struct kept_stay *stay)
 {
     ACT_AUTO(act_strv) words = {0};
     struct act_error ignored;
-    int pipes[2];
-    pid_t pid = -1;
+    int pair[2];
 
-    *out_fd = -1;
-    if (pipe2(pipes, O_CLOEXEC) < 0)
-        return -1;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return;
     ACT_AUTOCLOSE int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    kept_push_session(cli, run, "stay", &words);
-    int rc = proc_start(&(struct proc_start){.argv = words.v,
-                                             .in_fd = pipes[0],
-                                             .out_fd = null,
-                                             .err_fd = null,
-                                             .own_group = true,
-                                             .ends_with_us = true},
-                        &pid, &ignored);
-    close(pipes[0]);
-    *out_fd = pipes[1];
-    return rc < 0 ? -1 : pid;
+    kept_push_session(stay->cli, stay->run, "stay", &words);
+    int rc = proc_start(
+        &(struct proc_start){
+            .argv = words.v, .in_fd = pair[0], .out_fd = null, .err_fd = null, .own_group = true, .ends_with_us = true},
+        &stay->pid, &ignored);
+    close(pair[0]);
+    stay->fd = pair[1];
+    if (rc == 0)
+        return;
+    close(stay->fd);
+    stay->pid = 0;
 }
 
-void kept_leave(pid_t pid, int fd)
+static void kept_stay_end(struct kept_stay *stay)
 {
-    close(fd);
-    if (pid <= 0)
+    if (stay->pid <= 0)
         return;
-    kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    close(stay->fd);
+    kill(stay->pid, SIGKILL);
+    while (waitpid(stay->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
+    stay->pid = 0;
+}
+
+/* Makes it anew if it has ended, as its connection broke; else uses that, lest somebody on the way ends what is idle. */
+static void kept_stay_go_on(struct kept_stay *stay)
+{
+    if (stay->pid > 0 && waitpid(stay->pid, NULL, WNOHANG) == 0) {
+        (void)send(stay->fd, "\n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return;
+    }
+    if (stay->pid > 0)
+        close(stay->fd);
+    stay->pid = 0;
+    kept_stay_begin(stay);
+}
+
+/* Waits for the end of a child, and passes SIGTERM on to it; Ctrl-C comes from the terminal to both. known: the value of
+ * cli_interrupted that the child need not hear of. stay goes on beside it, if it is not NULL. Returns the child's exit
+ * status. */
+static int kept_wait_child(pid_t pid, int known, struct kept_stay *stay)
+{
+    const struct timespec pause = {.tv_sec = STAY_S};
+    bool is_told = false;
+    sigset_t set, before;
+    int status = 0, got;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    bool tells = cli_interrupted == SIGTERM && known != SIGTERM;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        if (tells)
+            kill(pid, SIGTERM);
+        is_told = is_told || tells;
+        got = sigtimedwait(&set, NULL, stay ? &pause : NULL);
+        tells = got == SIGTERM;
+        if (got < 0 && errno == EAGAIN)
+            kept_stay_go_on(stay);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (is_told) {
+        cli_interrupted = SIGTERM;
+        return 128 + SIGTERM;
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 int kept_call(const struct cli *cli, const char *run, const char *what, bool takes_input, char **out,
               struct act_error *err)
 {
+    const bool has_owner = takes_input && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+    const int known = takes_input ? 0 : cli_interrupted;
+    struct kept_stay stay = {.cli = cli, .run = run};
     ACT_AUTO(act_strv) words = {0};
-    int interrupted = cli_interrupted, pipes[2] = {-1, -1};
+    int pipes[2] = {-1, -1};
     pid_t pid;
 
     kept_push_session(cli, run, what, &words);
@@ -300,5 +337,11 @@ int kept_call(const struct cli *cli, const char *run, const char *what, bool tak
         *out = kept_read_line(pipes[0]);
     if (out)
         close(pipes[0]);
-    return rc < 0 ? rc : kept_wait_child(pid, interrupted);
+    if (rc < 0)
+        return rc;
+    if (has_owner)
+        kept_stay_begin(&stay);
+    int status = kept_wait_child(pid, known, has_owner ? &stay : NULL);
+    kept_stay_end(&stay);
+    return status;
 }

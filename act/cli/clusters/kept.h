@@ -3,8 +3,6 @@
 #ifndef ACT_CLI_CLUSTERS_KEPT_H
 #define ACT_CLI_CLUSTERS_KEPT_H
 
-#include <sys/types.h>
-
 #include "cli/command/command.h"
 #include "run/shell.h"
 
@@ -31,12 +29,9 @@ void kept_look(struct cli *cli, struct flow_run *run);
 int kept_report_end(const struct flow_run *run);
 /* Ends the run, which its user does not want any more. Returns the exit status of an interrupted command. */
 int kept_give_up(struct cli *cli, struct flow_run *run);
-/* Starts 'a __session RUN stay', by which the keeper of a command without a terminal hears when this program is gone,
- * however that ended. Returns its pid, or -1; both it and *out_fd are for kept_leave(). */
-pid_t kept_stay(const struct cli *cli, const char *run, int *out_fd);
-void kept_leave(pid_t pid, int fd);
 /* Runs 'a __session RUN', with a word behind it or NULL, and returns its exit status, or that of a program that a
- * signal ended, 128 and more; a negative code if it cannot be started. takes_input: with this command's input. *out, if
+ * signal ended, 128 and more; a negative code if it cannot be started. takes_input: with this command's input, and
+ * without a terminal its keeper hears when this program is gone, however that ended. *out, if
  * out is not NULL: the last line that it prints, a new string of the caller's; untouched if it cannot be started. With
  * 'what' and without out its complaints are not shown. */
 int kept_call(const struct cli *cli, const char *run, const char *what, bool takes_input, char **out,

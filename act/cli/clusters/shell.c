@@ -49,12 +49,8 @@ static int shell_call(const struct cli *cli, const char *run, struct act_error *
 {
     struct termios before;
     bool is_terminal = tcgetattr(STDIN_FILENO, &before) == 0;
-    int stays_fd = -1;
-    pid_t stays = shell_has_terminal() ? -1 : kept_stay(cli, run, &stays_fd);
     int status = kept_call(cli, run, NULL, true, NULL, err);
 
-    if (stays_fd >= 0)
-        kept_leave(stays, stays_fd);
     if (is_terminal)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     return status;
