@@ -266,7 +266,8 @@ static void kept_stay_end(struct kept_stay *stay)
     stay->pid = 0;
 }
 
-/* Makes it anew if it has ended, as its connection broke; else uses that, lest somebody on the way ends what is idle. */
+/* Makes it anew if it has ended, as its connection broke; else uses that, lest somebody on the way ends what is idle.
+ */
 static void kept_stay_go_on(struct kept_stay *stay)
 {
     if (stay->pid > 0 && waitpid(stay->pid, NULL, WNOHANG) == 0) {
@@ -279,8 +280,8 @@ static void kept_stay_go_on(struct kept_stay *stay)
     kept_stay_begin(stay);
 }
 
-/* Waits for the end of a child, and passes SIGTERM on to it; Ctrl-C comes from the terminal to both. known: the value of
- * cli_interrupted that the child need not hear of. stay goes on beside it, if it is not NULL. Returns the child's exit
+/* Waits for the end of a child, and passes SIGTERM on to it; Ctrl-C comes from the terminal to both. known: what
+ * cli_interrupted was when somebody last heeded it. stay goes on beside it, if it is not NULL. Returns the child's exit
  * status. */
 static int kept_wait_child(pid_t pid, int known, struct kept_stay *stay)
 {
