@@ -74,17 +74,27 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
+        before = self.loaders()
         self.events.clear()
         url = path if str(path).startswith(("http:", "about:")) else f"file://{path}"
-        loader = self.call("Page.navigate", url=url).get("loaderId")
+        self.call("Page.navigate", url=url)
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.message())
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         said = [e["params"] for e in self.events
                 if e.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
         asked = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"
-                 and e["params"]["loaderId"] == loader]  # and not of the page before, which may still ask
+                 and e["params"]["loaderId"] not in before]  # of the page before, which may still ask
         return said, asked
+
+    def loaders(self):
+        """Who asks for what the page and the frames in it need."""
+        found, frames = set(), [self.call("Page.getFrameTree")["frameTree"]]
+        while frames:
+            frame = frames.pop()
+            found.add(frame["frame"]["loaderId"])
+            frames += frame.get("childFrames", [])
+        return found
 
     def evaluate(self, expression):
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)

@@ -40,17 +40,18 @@ from user_fixtures import stranger  # noqa: E402,F401
 
 # Tests that break, kill, or bring what is hostile or damaged, by file and by name. They run with the sanitizers, as do
 # those that are marked smoke. The others run with the release, and with the sanitizers in `scripts/test --sanitized`.
-SANITIZED = {"test_as_listed", "test_bad_names", "test_clock", "test_disk", "test_faults", "test_incomplete",
-             "test_killed", "test_kubernetes_errors", "test_kubernetes_loss", "test_kubernetes_trust", "test_names",
-             "test_pod", "test_programs", "test_resume", "test_shell", "test_slurm_faults", "test_soak", "test_trust",
-             "test_trust_here", "test_wrong_ranges"}
-SANITIZED_NAME = re.compile("kill|vanish|dies|breaks|broken|damaged|interrupted")
+SANITIZED = {"test_as_listed", "test_bad_names", "test_clock", "test_cut_connection", "test_disk", "test_faults",
+             "test_incomplete", "test_killed", "test_kubernetes_errors", "test_kubernetes_loss",
+             "test_kubernetes_trust", "test_names", "test_pod", "test_programs", "test_resume", "test_shell",
+             "test_slurm_faults", "test_soak", "test_trust", "test_trust_here", "test_wrong_ranges"}
+SANITIZED_NAME = re.compile("kill|vanish|dies|break|broken|damaged|interrupted|connections?_go"
+                            "|(is|was|are|stays|goes)_(away|lost|cut)")
 
 
 def pytest_configure(config):
     # Started in the background by a shell, this process ignores Ctrl-C, and so would the programs under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.addinivalue_line("markers", "smoke: one test of each area, for a second build")
+    config.addinivalue_line("markers", "smoke: one test of each area, for the loop and an old kernel")
     config.addinivalue_line("markers", "sanitized: runs with the sanitizers")
     config.addinivalue_line("markers", "leaves_processes: ends with processes still running, on purpose")
 

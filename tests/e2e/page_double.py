@@ -64,7 +64,7 @@ class Data:
     def __init__(self):
         self.rows = [row(i) for i in range(20)]
         self.keys = ["loss", "acc", "lr"]
-        self.points, self.x_name = 300, "step"
+        self.points, self.x_name, self.not_finite = 300, "step", 0
         self.said, self.next_s = [], 10
         self.log = {}
         self.asked = []
@@ -147,7 +147,8 @@ class Data:
             "environment": {"python": "3.11.2", "packages.torch": "2.1"},
             "spec": {f"env.VALUE_{k}": str(k) for k in range(20)}, "command": f"a resubmit {run['id']}",
             "progress": {"text": "400/1000", "done": 0.4} if run["state"] == "Running" else None, "gpu_hours": 1.25,
-            "keys": [{"name": k, "by": "step", "points": self.points, "last": 1, "min": 0, "max": 3}
+            "keys": [{"name": k, "by": "step", "points": self.points, "not_finite": self.not_finite,
+                      "last": 1, "min": 0, "max": 3}
                      for k in self.keys]}
 
     def series(self, query):
@@ -160,17 +161,19 @@ class Data:
                 base = run["last"].get(key)
                 if base is None:
                     continue
-                x = list(range(0, self.points * 10, 10))
+                x = list(range(0, (self.points + self.not_finite) * 10, 10))
                 if "from" in query:
                     x = [k for k in range(self.points * 10) if self.inside(k, query)]
                 y = [base + 2 * math.exp(-k / 900) + 0.05 * math.sin(k * (n + 1)) for k in x]
                 if key == "loss" and len(y) > 100 and "from" not in query:
                     y[70] = 4.7
                     y[100] = None
+                y[len(y) - self.not_finite:] = [None] * self.not_finite
                 series.append({"id": wanted, "key": key, "x": x, "y": y,
                                "t": [NOW - 4000 + k for k in x] if self.has_times else None,
                                "e": [k / 100 for k in x] if self.has_times else None,
-                               "points": 10 * self.points if self.points > 1 else 1, "x_name": self.x_name})
+                               "points": 10 * self.points if self.points > 1 else 1,
+                               "not_finite": self.not_finite, "x_name": self.x_name})
         return {"now": NOW, "said": [], "next_s": 10, "series": series}
 
     def inside(self, x, query):

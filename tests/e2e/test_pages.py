@@ -247,6 +247,25 @@ def test_live(reader):
     reader.until("!document.querySelector('tbody').innerText.includes('brand-new')", "it goes on")
 
 
+def test_no_line_goes_when_one_comes(reader):
+    """Also where the table is longer than the window: all lines were there."""
+    reader.data.next_s = 0.2
+    reader.data.rows = [page_double.row(i) for i in range(90)]
+    reader.open()
+    reader.until("document.querySelectorAll('tbody tr').length == 90", "all lines of the page")
+    reader.browser.evaluate("""(() => {
+        const last = document.querySelector('tbody tr:last-child');
+        window.gone = 0;
+        last.querySelector('input').focus({preventScroll: true});
+        new MutationObserver(seen => seen.forEach(e => { gone += [...e.removedNodes].includes(last); }))
+            .observe(last.parentNode, {childList: true});
+    })()""")
+    reader.data.rows = [page_double.row(100, id="proj_new", name="brand-new")] + reader.data.rows
+    reader.until_text("brand-new", "tbody")
+    reader.until("document.querySelectorAll('tbody tr').length == 91", "all lines of the page")
+    assert reader.browser.evaluate("gone == 0 && document.activeElement.closest('tr')?.matches(':last-child')")
+
+
 def test_a_server_that_fails(reader):
     reader.data.next_s = 0.2
     reader.open()
@@ -340,6 +359,16 @@ def test_numbers_that_were_said_once(reader):
     reader.until("document.querySelectorAll('.slot .values').length == 3", "a list for each")
     assert re.match(r"loss\n+proj_\S+ 2\.2\s*train-1 2\.82", reader.text(".slot")), reader.text(".slot")
     assert not reader.browser.evaluate("document.querySelector('.plot-box')")
+
+
+def test_one_value_and_many_that_are_not_finite(reader):
+    """They are seen, of one run and of several."""
+    reader.data.points, reader.data.not_finite = 1, 9
+    ids = [reader.data.rows[n]["id"] for n in (0, 1)]
+    for path, n in (f"run?id={ids[1]}", 9), (f"compare?id={ids[0]}&id={ids[1]}", 18):
+        reader.open(path)
+        reader.pictures(3)
+        assert f"{n} values are not finite" in reader.text(".slot .note"), path
 
 
 def test_what_stands_below_a_curve(reader):

@@ -385,6 +385,15 @@ def test_a_log_with_a_line_of_many_megabytes(act, trained):
 # ---- in a browser
 
 
+def test_requests_of_frames_are_seen(browser, scratch):
+    """What looks for requests sees those of frames, too, and none of the page before."""
+    page = scratch / "frames.html"
+    page.write_text("""<iframe srcdoc="<img src='lacking.png'>"></iframe>""")
+    for _ in range(2):
+        asked = browser.open(page)[1]
+        assert [url.rpartition("/")[2] for url in asked if url.startswith("file:")] == ["frames.html", "lacking.png"]
+
+
 def test_in_a_browser(act, browser, trained):
     """Light, dark, on a phone, on paper; nothing is complained of, asked for, or hard to reach."""
     plant(act, trained, {f"metrics/n{n}.jsonl": report_data.metrics(n, 300, gpus=9) for n in range(3)})

@@ -3,6 +3,8 @@ import re
 
 import pytest
 
+import sshd
+from test_at_the_node import until_said
 from test_sweep import grid
 
 RANKS = 12  # all GPUs of the bed
@@ -110,6 +112,50 @@ def test_of_a_wait_for_several(act, many):
         many.until_over(run)
     asked = trips(act, "wait", *runs)
     assert 0 < len(asked) <= 2, asked
+
+
+@pytest.fixture
+def far(act, many):
+    """The same by way of a relay, with connections that are not shared; nobody asks anything yet."""
+    with sshd.Relay(many.server.port) as relay:
+        act.env["ACT_SSH"] += relay.before(many.server)
+        yield many, relay
+        relay.is_away = False
+
+
+def attempts(act, relay, *words):
+    """How often a command that fails has tried to connect."""
+    before = relay.taken
+    act.run("--no-share", *words, status=5)
+    return relay.taken - before
+
+
+def test_of_several_while_the_login_node_is_away(act, far):
+    """As many attempts as for one; only then it is said that nobody can tell."""
+    lab, relay = far
+    runs = [lab.submit("sleep", "300") for _ in range(4)]
+    relay.cut(is_away=True)
+    lab.server.end_shared()
+    for verb in (("q",), ("plot", "loss"), ("report",)):
+        one, all_of_them = (attempts(act, relay, *verb, *some) for some in (runs[:1], runs))
+        assert all_of_them == one > 0, verb
+
+
+def test_of_a_wait_that_begins_while_the_login_node_is_away(act, far):
+    """What was said of all then is said once, and they are asked about together when it answers."""
+    lab, relay = far
+    runs = [lab.submit("true") for _ in range(4)]
+    for run in runs:
+        lab.until_over(run)
+    relay.cut(is_away=True)
+    lab.server.end_shared()
+    process = act.start("--no-share", "wait", *runs, env={"ACT_TRACE": "site"})
+    until_said(process, b"this goes on until it answers")
+    relay.is_away = False
+    said = process.communicate()[1].decode()
+    assert process.returncode == 0
+    assert (said.count("goes on until it answers"), said.count("it answers again")) == (0, 1), said
+    assert len(re.findall(r" site: \S+ \S+", said.split("it answers again")[1])) <= 1, said
 
 
 def test_of_a_prune(act, many):

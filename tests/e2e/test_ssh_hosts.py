@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -274,9 +275,12 @@ def test_a_run_that_cannot_be_asked_about_fails_no_other(act, pair):
     here, there = sorted(runs, key=lambda run: run in pair.runs("gpu2"))
     assert there in pair.runs("gpu2") and here in pair.runs("gpu1")
     pair.servers["gpu2"].stop()
-    shown = act.run("q", here, there, status=None)
-    assert shown.status != 0 and "gpu2" in shown.err
-    assert here in shown.out and "Running" in shown.out
+    for _ in range(2):
+        shown = act.run("q", there, here, status=None)
+        assert shown.status != 0 and "gpu2" in shown.err
+        assert here in shown.out and "Running" in shown.out
+        with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as db, db:
+            db.execute("UPDATE runs SET place = NULL")  # as old ledgers have it: all are of the cluster
 
 
 def test_cluster_add(act, hosts, host):

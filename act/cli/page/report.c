@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -78,8 +79,9 @@ static int cmd_report_compare(const struct cli *cli, const struct flow_runs *run
     if (rc == 0) {
         flow_leaders_end(&leaders);
         cli_leaders_heads(&leaders, &out->heads);
+        const int64_t now_unix_s = act_now_unix_s();
         for (size_t i = 0; i < leaders.n; i++)
-            cli_leaders_cells(&leaders, i, &out->cells);
+            cli_leaders_cells(&leaders, i, now_unix_s, &out->cells);
         out->key = key;
     }
     flow_leaders_release(&leaders);

@@ -78,7 +78,7 @@ static char *number_text(const struct flow_leader_row *row, double value, bool i
     return is_last && row->ends_odd ? act_strdup("nan") : act_sprintf("%.6g", value);
 }
 
-void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, struct act_strv *out)
+void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, int64_t now_unix_s, struct act_strv *out)
 {
     const struct flow_leader_row *row = &leaders->v[i];
     CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
@@ -89,7 +89,7 @@ void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, struct act_
     for (size_t k = 0; k < leaders->parameters.n; k++)
         cli_push_text(out, codec_json_str(tags, leaders->parameters.v[k], NULL));
     act_strv_push(out, run_state_name(row->state));
-    act_duration_to_text(cli_age_s(row->created_unix_s), age);
+    act_duration_to_text(cli_age_s(row->created_unix_s, now_unix_s), age);
     act_strv_push(out, age);
     if (!leaders->key)
         return;

@@ -42,14 +42,15 @@ char *cli_called(const struct ledger_run *row);
 /* Says how a run that has ended did, and what explains a failure; called: what stands before that, "" or
  * cli_called(). */
 void cli_note_end(const struct flow_run *run, const char *called);
-/* Tells whether those of runs are enough: in little room, and where no two of them are the same. Sorts them. */
+/* Tells whether a table shows the short ids of its runs, which are ends: in little room, and where no two of them are
+ * the same. Sorts ends. */
 bool cli_short_ids(struct act_strv *ends, int room);
 /* Returns "2", or "2 of 4" for a run that is tried again. New string. */
 char *cli_attempt(const struct run_status *status, int attempt);
 /* Returns how long a run has run; -1: it has not begun. */
 int64_t cli_elapsed_s(const struct run_status *status);
-/* Returns the seconds since a run was submitted. */
-int64_t cli_age_s(int64_t created_unix_s);
+/* Returns how many seconds before now a run was submitted. */
+int64_t cli_age_s(int64_t created_unix_s, int64_t now_unix_s);
 /* Tells whether a run has ended with an exit status. */
 bool cli_has_exit_status(const struct run_status *status);
 /* Returns the GPUs of a run: of an elastic one what it has now; 0 on clusters without GPUs. */
@@ -135,8 +136,8 @@ int cli_metric_check(const struct cli_metric_names *names, const char *key, cons
                      struct act_error *err) ACT_NODISCARD;
 /* Adds the head of the table. */
 void cli_leaders_heads(const struct flow_leaders *leaders, struct act_strv *out);
-/* Adds its i-th row. */
-void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, struct act_strv *out);
+/* Adds its i-th row, with the age that the run has now. */
+void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, int64_t now_unix_s, struct act_strv *out);
 
 /* ---- prune.c: removing runs, also for 'a rm' */
 

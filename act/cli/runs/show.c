@@ -20,7 +20,7 @@ static int64_t show_elapsed_at(const struct run_status *s, int64_t now_unix_s)
     return (s->ended_unix_s ? s->ended_unix_s : now_unix_s) - s->started_unix_s;
 }
 
-static int64_t show_age_at(int64_t created_unix_s, int64_t now_unix_s)
+int64_t cli_age_s(int64_t created_unix_s, int64_t now_unix_s)
 {
     return now_unix_s > created_unix_s ? now_unix_s - created_unix_s : 0;
 }
@@ -116,7 +116,7 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, const
     enum { MINUTE_S = 60 };
     char created[ACT_TIME_TEXT], age[ACT_UNIT_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
 
-    int64_t age_s = show_age_at(run->row.created_unix_s, has->now_unix_s),
+    int64_t age_s = cli_age_s(run->row.created_unix_s, has->now_unix_s),
             elapsed_s = show_elapsed_at(&run->status, has->now_unix_s);
     act_time_to_local(run->row.created_unix_s, created);
     if (age_s < MINUTE_S)
@@ -561,9 +561,4 @@ void cli_print_run(const struct flow_run *run, const char *progress, const char 
     print_field("page", page);
     if (s->state == RUN_FAILED)
         printf("%-9s a why %s\n", "next", run->row.id);
-}
-
-int64_t cli_age_s(int64_t created_unix_s)
-{
-    return show_age_at(created_unix_s, act_now_unix_s());
 }

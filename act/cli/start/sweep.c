@@ -202,7 +202,7 @@ static json_t *cmd_sweep_row_json(const struct show *s, const struct flow_leader
     json_t *parameters = json_object();
     json_t *json =
         json_pack("{s:s, s:s?, s:s, s:I, s:o}", "id", row->id, "name", row->name, "state", run_state_name(row->state),
-                  "age_s", (json_int_t)cli_age_s(row->created_unix_s), "parameters", parameters);
+                  "age_s", (json_int_t)cli_age_s(row->created_unix_s, act_now_unix_s()), "parameters", parameters);
 
     for (size_t i = 0; i < s->leaders.parameters.n; i++) {
         const char *value = codec_json_str(tags, s->leaders.parameters.v[i], NULL);
@@ -239,24 +239,33 @@ static bool cmd_sweep_has_short_ids(const struct flow_leaders *leaders)
     return cli_short_ids(&ends, cli_width());
 }
 
+/* The table of a sweep. */
+struct board {
+    const struct flow_leaders *leaders;
+    size_t n_columns;
+    bool short_ids;
+    int64_t now_unix_s; /* the same when a row is measured and when it is printed */
+    struct cli_table *table;
+};
+
 /* Makes the columns wide enough for all rows, or prints them: a few at a time. */
-static void cmd_sweep_pass(const struct flow_leaders *leaders, size_t n_columns, bool short_ids, bool prints,
-                           struct cli_table *table)
+static void cmd_sweep_pass(const struct board *board, bool prints)
 {
+    const struct flow_leaders *leaders = board->leaders;
     size_t i = 0;
 
     do {
         ACT_AUTO(act_strv) cells = {0};
         ACT_AUTO(act_buf) text = {0};
         for (size_t few = 0; few < FLOW_ROWS_FEW && i < leaders->n; few++, i++) {
-            cli_leaders_cells(leaders, i, &cells);
-            if (short_ids)
-                act_str_replace(&cells.v[few * n_columns], cli_short_id(leaders->v[i].id));
+            cli_leaders_cells(leaders, i, board->now_unix_s, &cells);
+            if (board->short_ids)
+                act_str_replace(&cells.v[few * board->n_columns], cli_short_id(leaders->v[i].id));
         }
         if (prints)
-            cli_table_add(table, &cells, &text);
+            cli_table_add(board->table, &cells, &text);
         else
-            cli_table_measure(table, &cells);
+            cli_table_measure(board->table, &cells);
         cli_put_table(&text);
     } while (i < leaders->n);
 }
@@ -277,11 +286,14 @@ static void cmd_sweep_print_table(const struct flow_leaders *leaders)
                                                                          : 3,
                                          .min = i > 1 && i < state ? 6 : 0,
                                          .is_state = i == state};
-    struct cli_table *table = cli_table_new(columns, heads.n, cli_width(), cli_colour(stdout));
-    const bool short_ids = cmd_sweep_has_short_ids(leaders);
-    cmd_sweep_pass(leaders, heads.n, short_ids, false, table);
-    cmd_sweep_pass(leaders, heads.n, short_ids, true, table);
-    cli_table_free(table);
+    const struct board board = {.leaders = leaders,
+                                .n_columns = heads.n,
+                                .short_ids = cmd_sweep_has_short_ids(leaders),
+                                .now_unix_s = act_now_unix_s(),
+                                .table = cli_table_new(columns, heads.n, cli_width(), cli_colour(stdout))};
+    cmd_sweep_pass(&board, false);
+    cmd_sweep_pass(&board, true);
+    cli_table_free(board.table);
 }
 
 /* Tells whether none of the runs has begun, so that there is no number yet. */
@@ -319,7 +331,7 @@ static void cmd_sweep_print_csv(const struct flow_leaders *leaders)
     cmd_sweep_put_fields(&heads);
     for (size_t i = 0; i < leaders->n; i++) {
         ACT_AUTO(act_strv) cells = {0};
-        cli_leaders_cells(leaders, i, &cells);
+        cli_leaders_cells(leaders, i, act_now_unix_s(), &cells);
         cmd_sweep_put_fields(&cells);
     }
 }

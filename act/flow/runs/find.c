@@ -376,6 +376,42 @@ static bool find_has(struct flow_run *const *runs, size_t n, const char *id)
     return i < n;
 }
 
+/* Gives an error to all runs of the first one's cluster that nobody has answered about yet. */
+static void find_fail_cluster(struct flow_found *found, size_t n, int rc, const struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (found[i].asks && flow_rows_same_cluster(&found->run.row, &found[i].run.row)) {
+            found[i].asks = false;
+            found[i].rc = rc;
+            found[i].err = *err;
+        }
+}
+
+/* Tells whether an error is that of a whole place, which does not answer now. A row without a place may be on any
+ * machine of its cluster, of which others may answer. */
+static bool find_is_away(const struct flow_found *found, int rc)
+{
+    return flow_may_pass(rc) && found->run.row.place;
+}
+
+/* Asks about each run alone, as there is one that cannot be asked about, which fails no other. Returns the error of a
+ * place that went away meanwhile. */
+static int find_refresh_each(struct flow *flow, struct platform *platform, struct flow_found *const *asked, size_t n,
+                             struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct flow_found *found = asked[i];
+        struct flow_run *run = &found->run;
+        found->asks = false;
+        found->rc = flow_refresh_all(flow, platform, &run, 1, &found->err);
+        if (find_is_away(found, found->rc)) {
+            *err = found->err;
+            return found->rc;
+        }
+    }
+    return 0;
+}
+
 /* Asks about the first run, and in the same request about others of its cluster, each of them once. */
 static void find_refresh(struct flow *flow, struct flow_found *found, size_t n)
 {
@@ -389,19 +425,18 @@ static void find_refresh(struct flow *flow, struct flow_found *found, size_t n)
         if (!found[i].asks || !flow_rows_same_cluster(&found->run.row, &found[i].run.row) ||
             find_has(runs, n_asked, found[i].run.row.id))
             continue;
-        found[i].asks = false;
         asked[n_asked] = &found[i];
         runs[n_asked++] = &found[i].run;
     }
     int rc = flow_platform_of(flow, &found->run.row, &platform, &err);
     if (rc == 0)
         rc = flow_refresh_all(flow, platform, runs, n_asked, &err);
-    for (size_t i = 0; i < n_asked && rc < 0; i++) {
-        asked[i]->rc = rc;
-        asked[i]->err = err;
-        if (platform && n_asked > 1) /* one run that cannot be asked about, as its machine is down, fails no other */
-            asked[i]->rc = flow_refresh_all(flow, platform, &runs[i], 1, &asked[i]->err);
-    }
+    if (rc < 0 && platform && n_asked > 1 && !find_is_away(found, rc))
+        rc = find_refresh_each(flow, platform, asked, n_asked, &err);
+    if (rc < 0)
+        find_fail_cluster(found, n, rc, &err);
+    for (size_t i = 0; i < n_asked; i++)
+        asked[i]->asks = false;
 }
 
 /* Asks ahead for the logs of a run that has ended, which nobody asks about. Whoever reads them says why it cannot. */

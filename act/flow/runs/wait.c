@@ -59,17 +59,28 @@ int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out
     return find_patiently(flow, id, &(struct limit){0}, flow_find_run(flow, id, out, err), out, err);
 }
 
-/* Takes what was found of a run, or goes on looking for it. */
-static int wait_take_found(struct flow *flow, const char *id, const struct limit *limit, struct flow_found *found,
-                           struct flow_runs *out, struct act_error *err)
+/* Takes the first of the runs that were found, up to one that had to be looked for further, and drops the others: what
+ * was said of them is old then. *n: how many there are, and then how many were taken. */
+static int wait_take_found(struct flow *flow, char *const *ids, size_t *n, const struct limit *limit,
+                           struct flow_found *found, struct flow_runs *out, struct act_error *err)
 {
-    if (found->rc < 0)
-        found->rc = find_patiently(flow, id, limit, found->rc, &found->run, &found->err);
-    if (found->rc == 0)
-        flow_runs_take(out, &found->run);
-    else
-        *err = found->err;
-    return found->rc;
+    size_t i = 0;
+    int rc = 0;
+
+    for (bool fresh = true; rc == 0 && fresh && i < *n; i++) {
+        fresh = found[i].rc == 0;
+        if (!fresh) {
+            *err = found[i].err;
+            rc = find_patiently(flow, ids[i], limit, found[i].rc, &found[i].run, err);
+        }
+        if (rc == 0)
+            flow_runs_take(out, &found[i].run);
+    }
+    for (size_t k = i; k < *n; k++)
+        if (found[k].rc == 0)
+            flow_run_release(&found[k].run);
+    *n = i;
+    return rc;
 }
 
 /* Finds a few runs, about which each cluster is asked at once. */
@@ -79,12 +90,10 @@ static int wait_find_some(struct flow *flow, const struct act_strv *ids, const s
     ACT_AUTOFREE struct flow_found *found = act_calloc(ids->n, sizeof(*found));
     int rc = 0;
 
-    flow_find_runs(flow, (const char *const *)ids->v, ids->n, found);
-    for (size_t i = 0; i < ids->n; i++) {
-        if (rc == 0)
-            rc = wait_take_found(flow, ids->v[i], limit, &found[i], out, err);
-        else if (found[i].rc == 0)
-            flow_run_release(&found[i].run);
+    for (size_t i = 0, n; rc == 0 && i < ids->n; i += n) {
+        n = ids->n - i;
+        flow_find_runs(flow, (const char *const *)ids->v + i, n, found);
+        rc = wait_take_found(flow, ids->v + i, &n, limit, found, out, err);
     }
     return rc;
 }

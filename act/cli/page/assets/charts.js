@@ -656,8 +656,13 @@ function linesOf(answer, key, runs) {
     .filter((s) => s.key.toLowerCase() === key.toLowerCase() && s.x.length)
     .map((s) => {
       const run = runs.find((r) => r.id === s.id) ?? {label: s.id, colour: 0};
-      return {id: s.id, label: run.label, colour: run.colour, x: s.x, y: s.y, t: s.t, e: s.e, points: s.points, xName: s.x_name};
+      return {id: s.id, label: run.label, colour: run.colour, x: s.x, y: s.y, t: s.t, e: s.e, points: s.points, not_finite: s.not_finite, xName: s.x_name};
     });
+}
+
+/* Tells whether a number was said once, and is no curve; a curve marks what is not finite. */
+function isSaidOnce({points, not_finite}) {
+  return points < 2 && !not_finite;
 }
 
 /* The colours of what nodes used, where several share a picture; GPUs have the GPU's. */

@@ -8,7 +8,7 @@ const RUNS_AT_ONCE = 16,
 
 /* The values of a number that each run has said once. */
 function onceOf(name, lines) {
-  const value = (l) => make("li", {}, make("span", {class: "dim", text: `${l.label} `}), numberText(l.y[0]) || "-");
+  const value = (l) => make("li", {}, make("span", {class: "dim", text: `${l.label} `}), numberText(l.y[0]));
   return make("figure", {}, make("figcaption", {text: name}), make("ul", {class: "values"}, lines.map(value)));
 }
 
@@ -41,14 +41,14 @@ class CurvesOf {
     );
   }
 
-  /* keys: [{name, points}], measures first. */
+  /* keys: [{name, points, not_finite}], measures first. */
   set(keys, runs) {
     const names = runs.map((r) => r.id + r.label).join("\n");
     this.runs = runs;
     if (!this.isAlone && this.names !== names) this.legendBox.replaceChildren(legend(this.charts, runs));
     this.names = names;
-    const curves = keys.filter((k) => !(k.points < 2)).slice(0, KEYS_OF_RUN),
-      single = keys.filter((k) => k.points < 2);
+    const curves = keys.filter((k) => !isSaidOnce(k)).slice(0, KEYS_OF_RUN),
+      single = keys.filter(isSaidOnce);
     this.none.hidden = keys.length > 0;
     this.tools.hidden = curves.length === 0;
     this.find.hidden = curves.length < 8;
@@ -87,7 +87,7 @@ class CurvesOf {
       const lines = await this.linesFor(slot.name),
         what = {title: slot.name, lines, xName: lines[0]?.xName, finer: (part) => this.linesFor(slot.name, part)};
       if (slot.chart) slot.chart.set(what);
-      else if (lines.length && lines.every((l) => l.points < 2)) slot.replaceChildren(onceOf(slot.name, lines));
+      else if (lines.length && lines.every(isSaidOnce)) slot.replaceChildren(onceOf(slot.name, lines));
       else {
         slot.chart = new Chart(this.charts, what);
         slot.replaceChildren(slot.chart.element);

@@ -253,13 +253,15 @@ class RunsPage {
   }
 
   /* The lines that the window shows are painted before the others are made. The widths of the columns are known, so
-   * nothing moves when these come. A reader who comes back gets all of them, to find the place again. */
-  drawLines(lines, n = this.isBack ? lines.length : Math.ceil(innerHeight / LINE_PX)) {
+   * nothing moves when these come. A reader who comes back gets all of them, to find the place again, and one who has
+   * all of them keeps them when there is news. */
+  drawLines(lines, n = this.isBack || this.isWhole ? lines.length : Math.ceil(innerHeight / LINE_PX)) {
     cancelAnimationFrame(this.frame);
     clearTimeout(this.filling);
     const shown = Math.max(n, this.body.childElementCount);
     replaceKeyed(this.body, lines.slice(0, shown));
-    if (shown >= lines.length) return;
+    this.isWhole = lines.length > 0 && shown >= lines.length;
+    if (this.isWhole) return;
     this.frame = requestAnimationFrame(() => {
       this.filling = setTimeout(() => this.drawLines(lines, 2 * shown));
     });
