@@ -138,9 +138,11 @@ static void retry_take_rule(const struct retry_facts *facts, const struct diagno
 {
     if (!rule)
         return;
+    ACT_AUTOFREE char *whole = act_one_line(line, strlen(line));
     act_copy_line(out->id, sizeof(out->id), rule->id);
     act_copy_line(out->title, sizeof(out->title), rule->title);
-    act_copy_line(out->line, sizeof(out->line), line);
+    act_copy_line(out->line, sizeof(out->line), whole);
+    out->line_is_cut = strlen(whole) > strlen(out->line);
     out->blames_node = rule->bad_node;
     if (rule->retry == DIAGNOSE_RETRY_OTHER_NODE)
         find_peer(facts, line, out);
@@ -358,13 +360,11 @@ static void retry_add_line(const struct retry_facts *facts, const struct retry_c
 {
     /* The agent's own lines in the log mostly repeat the reason. */
     const char *line = class->line + (act_starts_with(class->line, RUN_LOG_AGENT) ? strlen(RUN_LOG_AGENT) : 0);
-    const size_t last_character = 3; /* the bytes that one more might have had */
-    bool is_cut = strlen(class->line) + last_character >= sizeof(class->line) - 1;
 
     line += strspn(line, " "); /* as in a traceback */
     if (facts->rank < 0 || !*line || strstr(status->reason, line))
         return;
-    ACT_AUTOFREE char *text = act_sprintf("%s: %s%s", status->reason, line, is_cut ? "..." : "");
+    ACT_AUTOFREE char *text = act_sprintf("%s: %s%s", status->reason, line, class->line_is_cut ? "..." : "");
     act_copy_line(status->reason, sizeof(status->reason), text);
 }
 

@@ -28,7 +28,8 @@ struct retry_facts {
 struct retry_class {
     char id[sizeof(((struct run_bad_node *)0)->class)]; /* of a rule; "": none fits */
     char title[80];
-    char line[200];                                      /* what says so */
+    char line[200]; /* what says so */
+    bool line_is_cut;
     char peer[sizeof(((struct run_bad_node *)0)->node)]; /* the node of the run that the line names; "": none */
     bool blames_node;
 };

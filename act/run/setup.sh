@@ -66,30 +66,48 @@ act_near_modules() {
     printf '%s\n' "$near"
 }
 
+# Tells whether a module is loaded under this name, with any version if it names none.
+act_is_loaded() {
+    [[ ":${LOADEDMODULES:-}:" == *":$1"[:/]* ]]
+}
+
 # Loads one module, or says why it cannot.
 act_load_module() {
     local name=$1 near status before=${LOADEDMODULES:-}
     module load "$name" </dev/null # the tool must not read what is meant for others
     status=$?
     # old releases return 0 in any case; an alias loads a module of another name
-    [[ $status != 0 || (-z $2 && ":${LOADEDMODULES:-}:" != *":$name"[:/]* && ${LOADEDMODULES:-} == "$before") ]] || return 0
+    if [[ $status == 0 ]]; then
+        ! act_is_loaded "$name" && [[ ${LOADEDMODULES:-} == "$before" ]] || return 0
+    fi
     near=$(act_near_modules "$name")
     [[ " $near " != *" $name"[/\ ]* ]] || near= # it is there: what the tool printed says why
     act_fail "cannot load the module '$name'${near:+; near it there are: $near}"
 }
 
+# Loads modules with one start of the tool, which takes some 50 ms. Returns 1 unless each is loaded under its name.
+act_load_together() {
+    local name
+    module load "$@" </dev/null || return 1
+    for name in "$@"; do
+        act_is_loaded "$name" || return 1
+    done
+}
+
 act_load_modules() {
-    local names name tells
+    local names name
     read -r -d '' -a names <<<"$1"
     act_find_module || act_fail "this node has no modules: neither Environment Modules nor Lmod is where sites put them"
     [[ $act_purge != purge || -z ${LOADEDMODULES:-} ]] || module purge
     ((${#names[@]})) || return 0
-    # Each start of the tool takes some 50 ms: one loads all, if its status can be trusted, as with Lmod and since
-    # release 4.2 of Environment Modules, which set these variables. One by one it is found out which of them fails.
-    tells=${LMOD_CMD:-}${MODULES_CMD:-}
-    [[ -z $tells || ${#names[@]} == 1 ]] || ! module load "${names[@]}" </dev/null || return 0
+    # The status alone does not tell: old releases return 0 in any case.
+    if ((${#names[@]} > 1)); then
+        act_load_together "${names[@]}" && return
+        # Loaded one by one, each shows whether it fails, or is an alias: that changes what is loaded.
+        module unload "${names[@]}" </dev/null >/dev/null 2>&1
+    fi
     for name in "${names[@]}"; do
-        act_load_module "$name" "$tells"
+        act_load_module "$name"
     done
 }
 
@@ -231,7 +249,7 @@ act_look() {
 # ---- all of it
 
 hash cat
-act_cat=${BASH_CMDS[cat]} # whatever becomes of PATH
+act_cat=${BASH_CMDS[cat]:-$(type -P cat)} # also where a function has that name, and whatever becomes of PATH
 act_mode=$1 act_folder=$2 act_purge=$3 act_key=setup
 [[ $act_mode != look ]] || {
     act_look
@@ -257,7 +275,7 @@ if [[ -n $act_lines ]]; then
     trap - ERR EXIT
 fi
 if [[ $act_mode == capture ]]; then
-    exec "$act_cat" /proc/self/environ >"$act_folder/after"
+    exec "$act_cat" /proc/self/environ >"$act_folder/after" || exit 1
 fi
 cd "${ACT_RUN_CODE:-.}" || exit
 exec "$@"

@@ -547,7 +547,9 @@ def test_very_many_names(act, ui):
     document = read(ui, f"api/run?id={run}")
     assert len(document["keys"]) <= 256
     (said,) = document["said"]
-    assert f"'{run}' has numbers of too many names: only {len(document['keys'])} are shown" in said
+    assert f"'{run}' has more names of numbers than are shown: only {len(document['keys'])} are," in said
+    assert "more names of numbers" in act.run("plot").err
+    assert "more names of numbers" not in act.run("plot", "loss", run).err
     (loss,) = read(ui, f"api/series?id={run}&key=loss")["series"]
     assert loss["y"] == list(range(9, 0, -1))
     row = read(ui, "api/runs")["runs"][0]

@@ -356,6 +356,24 @@ def test_plot_without_a_key_lists_them(act, trained):
     assert "has no number with a name" in act.fail("plot", status=3)
 
 
+def test_plot_of_what_is_not_finite(act):
+    run = act.finish(*print_lines("loss: 2", "lr: nan", "loss: nan", "gain: 1", "gain: inf"), before=("-n", "1"))
+    rows = {line.split()[0]: line.split()[1:-1] for line in act.run("plot").out.splitlines()[1:]}
+    assert rows == {"loss": ["1", "2", "2", "nan"], "lr": ["0", "-", "-", "nan"], "gain": ["1", "1", "1", "inf"]}
+    keys = {k["key"]: [k[name] for name in ("values", "min", "max", "last", "not_finite")]
+            for k in act.run("plot", "--json").json["keys"]}
+    assert keys == {"loss": [1, 2, 2, None, 1], "lr": [0, None, None, None, 1], "gain": [1, 1, 1, None, 1]}
+    (curve,) = act.run("plot", "--json", "lr", run).json["runs"]
+    assert curve == {"run": run, "values": 0, "min": None, "max": None, "last": None, "not_finite": 1, "points": []}
+
+
+def test_a_picture_is_of_one_number(act, trained):
+    """What lists the numbers is neither one nor a table of points."""
+    for option in ("--csv", "--svg"):
+        said = act.fail("plot", option, "@", status=2)
+        assert f"{option} needs the name of a number, as in 'a plot loss {option}'" in said
+
+
 def test_plot_of_what_is_not_there(act, trained):
     assert "did you mean 'loss'? it has loss, lr" in act.fail("plot", "los", trained, status=3)
     act.fail("plot", "loss", "no-such-run", status=3)

@@ -1,5 +1,7 @@
 """What nodes set up before the command: modules, conda, virtual environments, lines for bash."""
 import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -89,26 +91,63 @@ def test_what_fails(act, modules, conda, settings, said):
     assert re.search(said, act.run("wait", run, status=None).err)
 
 
-@pytest.mark.parametrize("release, one_by_one", [("new", False), ("old", True)])
-def test_one_start_of_the_tool_loads_all_modules(act, release, one_by_one):
-    """If its status tells whether they were loaded; old releases are asked for each. Nothing loaded is not unloaded."""
+@pytest.fixture(params=[0, 1], ids=["old", "new"])
+def tool(act, request):
+    """A tool of modules that notes how it is called. Old releases return 0 also when they cannot load a module. The
+    module mpi is another name of openmpi."""
     calls = act.write("calls", "")
-    act.write("modules/init/bash", f"""{'export MODULES_CMD=/nowhere' if release == 'new' else ''}
+    act.write("modules/init/bash", f"""
         module() {{
+            local name status=0
             echo "$@" >>{calls}
+            [[ $1 != unload ]] || export LOADEDMODULES=
             [[ $1 == load ]] || return 0
             for name in "${{@:2}}"; do
-                [[ $name == no* ]] && {{ echo "no $name" >&2; return {int(release == "new")}; }}
-                export LOADEDMODULES=$LOADEDMODULES${{LOADEDMODULES:+:}}$name/1 M_${{name}}=1
+                [[ $name != mpi ]] || name=openmpi
+                [[ $name != no* ]] || {{ echo "no $name" >&2; status={request.param}; continue; }}
+                [[ :$LOADEDMODULES: == *:$name/1:* ]] || export LOADEDMODULES=${{LOADEDMODULES:+$LOADEDMODULES:}}$name/1
+                export M_$name=1
             done
+            return $status
         }}""")
-    settings = {"env": {"MODULESHOME": f"{act.project}/modules"}, "modules_purge": True}
-    run = act.finish("sh", "-c", "echo $M_a$M_b", before=keys(modules=["a", "b"], **settings))
+    return calls
+
+
+def tool_settings(act):
+    """What a shell of another tool has left is no word on this one."""
+    return {"env": {"MODULESHOME": f"{act.project}/modules", "MODULES_CMD": "/nowhere", "LMOD_CMD": "/nowhere"},
+            "modules_purge": True}
+
+
+def test_one_start_of_the_tool_loads_all_modules(act, tool):
+    """Nothing loaded is not unloaded."""
+    run = act.finish("sh", "-c", "echo $M_a$M_b", before=keys(modules=["a", "b"], **tool_settings(act)))
     assert act.lines(run) == ["11"]
-    assert calls.read_text() == ("load a\nload b\n" if one_by_one else "load a b\n")
-    run = act.submit("true", before=keys(modules=["a", "nosuch", "b"], **settings))
+    assert tool.read_text() == "load a b\n"
+
+
+@pytest.mark.parametrize("names", [["nosuch"], ["a", "nosuch", "b"], ["mpi", "nosuch"]])
+def test_a_module_that_is_not_loaded_is_named(act, tool, names):
+    run = act.submit("true", before=keys(modules=names, **tool_settings(act)))
     assert "cannot load the module 'nosuch'" in act.run("wait", run, status=None).err
-    assert "load b\n" not in calls.read_text().split("nosuch")[-1]
+    assert "load b\n" not in tool.read_text().split("nosuch")[-1]
+
+
+@pytest.mark.parametrize("names", [["mpi"], ["a", "mpi"], ["mpi", "a"]])
+def test_a_module_may_have_another_name(act, tool, names):
+    run = act.finish("sh", "-c", "echo $M_openmpi", before=keys(modules=names, **tool_settings(act)))
+    assert act.lines(run) == ["1"]
+
+
+def test_a_capture_has_what_the_kernel_keeps(tmp_path):
+    """Also where 'cat' is a function; one that cannot be written fails."""
+    def capture(folder):
+        program = pathlib.Path(__file__).parents[2] / "act/run/setup.sh"
+        env = os.environ | {"BASH_FUNC_cat%%": "() { :; }", "SEEN": "1"}
+        return subprocess.run(["bash", program, "capture", folder, "", "", "", "", ""], env=env, check=False).returncode
+    assert capture(tmp_path) == 0
+    assert "SEEN=1" in (tmp_path / "after").read_text().split("\0")
+    assert capture(tmp_path / "nowhere") == 1
 
 
 def test_modules_in_a_posix_shell(act, modules):

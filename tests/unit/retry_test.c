@@ -239,6 +239,26 @@ TEST(what_was_tried_is_written_once_and_may_be_taken_back)
     act_strv_release(&node.spec.retry_on);
 }
 
+TEST(a_line_that_explains_a_failure_ends_in_dots_only_if_it_was_cut)
+{
+    enum { FITS = sizeof(((struct retry_class *)0)->line) - 1 };
+
+    for (int len = FITS - 2; len <= FITS + 1; len++) {
+        struct node node = retry_test_node_of(1, "hang");
+        const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = ""};
+        struct run_status status = {.state = RUN_FAILED, .attempt = 1, .reason = "rank 0 exited"};
+        ACT_AUTOFREE char *line = act_sprintf("CUDA error: an illegal ECC error%*s", len, "");
+        memset(line + strlen("CUDA error: an illegal ECC error"), 'x', (size_t)len);
+        line[len] = '\0';
+        ACT_AUTOFREE char *said = act_sprintf("rank 0 exited: %.*s%s", FITS, line, len > FITS ? "..." : "");
+        retry_test_forget_all();
+        test_write("user_logs/std_log_process_0.txt", line);
+        assert_int_equal(retry_consider(&node, &facts, &status), 0);
+        assert_string_equal(status.reason, said);
+        act_strv_release(&node.spec.retry_on);
+    }
+}
+
 /* A history that lacks tries would let a run be tried again for ever. */
 TEST(a_try_with_words_that_are_not_utf8_counts)
 {

@@ -249,7 +249,7 @@ const struct cli_command cli_run_commands[] = {
      .last_run = true,
      .run = cmd_report},
     {.name = "plot",
-     .synopsis = "[KEY] [RUN...] | [KEY] --tag NAME=VALUE",
+     .synopsis = "[KEY [RUN...]] | @... | [KEY] --tag NAME=VALUE",
      .summary = "plot a number from the logs of runs, such as the loss",
      .examples = "a plot                              which numbers the run submitted last has\n"
                  "a plot loss 60ce2fc7\n"
@@ -258,13 +258,14 @@ const struct cli_command cli_run_commands[] = {
                  "a plot loss --csv 60ce2fc7 > loss.csv\n",
      .details =
          "KEY is what stands before the number: 'loss 2.31', 'loss: 2.31', 'loss=2.31', {\"loss\": 2.31}.\n"
-         "Without KEY ('a plot', 'a plot @'), it lists the numbers that there are. x is the step in the same\n"
-         "line or just before it (step, iter, iteration, batch, update), else the epoch, else the count of\n"
-         "values. More than 32768 values are thinned out in a way that keeps the shape of the curve. Fetches\n"
-         "the logs as 'a q' does. Exit status: 8 if the logs of some of the runs do not have it, 3 if none does.\n"
+         "Without KEY ('a plot', 'a plot @2'; a first word without '@' is KEY), it lists the numbers that there\n"
+         "are. x is the step in the same line or just before it (step, iter, iteration, batch, update), else the\n"
+         "epoch, else the count of values. More than 32768 values are thinned out in a way that keeps the shape\n"
+         "of the curve. Fetches the logs as 'a q' does. Exit status: 8 if the logs of some of the runs do not have\n"
+         "it, 3 if none does.\n"
          "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
          "values (how many), min, max, last, not_finite (how many) and points ([x, value]). Without KEY: keys,\n"
-         "each with run, key, by, values, min, max and last.",
+         "each with run, key, by, values, min, max, last and not_finite. What is not finite is null.",
      .options = "cluster no-logs no-full-logs rank name tag svg csv json",
      N_RUNS(0, ANY),
      .sweeps = true,

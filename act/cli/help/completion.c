@@ -381,7 +381,7 @@ int cmd_complete(struct cli *cli, struct act_error *err)
         offer_choices(command->synopsis, typed);
     else if (command->complete == CLI_CHOICE && is_second(w, command))
         offer_second(command->then, typed);
-    else if (act_starts_with(command->synopsis, "[KEY] ") && act_streq(w->v[w->n - 2], command->name))
+    else if (act_starts_with(command->synopsis, "[KEY ") && act_streq(w->v[w->n - 2], command->name))
         offer_numbers(cli, typed);
     else if (command->complete == CLI_RUNS)
         offer_runs(cli, "", "", typed);

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/page/options.h"
@@ -40,11 +42,23 @@ static json_t *point_json(const struct series_point *p)
     return json_pack("[f,f]", p->x, p->y);
 }
 
+/* Adds what is known of all values of a curve, with and without its points. */
+static void plot_describe(const struct series *s, json_t *out)
+{
+    json_object_set_new(out, "values", json_integer((json_int_t)s->count));
+    json_object_set_new(out, "min", cli_number_json(s->count > 0, s->low));
+    json_object_set_new(out, "max", cli_number_json(s->count > 0, s->high));
+    json_object_set_new(out, "last", cli_number_json(true, s->ended_y));
+    json_object_set_new(out, "not_finite", json_integer((json_int_t)s->odd));
+}
+
 static json_t *curve_json(const struct flow_run *run, const struct series *s)
 {
-    return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", run->row.id, "values", (json_int_t)s->count, "min", s->low,
-                     "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points",
-                     CLI_JSON_LIST(s->v, s->n, point_json));
+    json_t *json = json_pack("{s:s}", "run", run->row.id);
+
+    plot_describe(s, json);
+    json_object_set_new(json, "points", CLI_JSON_LIST(s->v, s->n, point_json));
+    return json;
 }
 
 static int cmd_plot_print_json(const struct plot *p, struct act_error *err)
@@ -136,11 +150,19 @@ static int no_such_key(const struct plot *p, const char *key, struct act_error *
 
 static json_t *plot_key_json(const struct flow_run *run, const struct numbers_key *key)
 {
-    const struct series *s = &key->series;
+    json_t *json = json_pack("{s:s,s:s,s:s}", "run", run->row.id, "key", key->name, "by", numbers_by_name(key->by));
 
-    return json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:f}", "run", run->row.id, "key", key->name, "by",
-                     numbers_by_name(key->by), "values", (json_int_t)s->count, "min", s->low, "max", s->high, "last",
-                     s->last.y);
+    plot_describe(&key->series, json);
+    return json;
+}
+
+/* Adds "2.31"; "-" for a value that is not there, "nan" for one that is no number. */
+static void plot_push_value(struct act_strv *cells, bool is_there, double value)
+{
+    if (is_there && !isnan(value))
+        act_strv_pushf(cells, "%.6g", value);
+    else
+        act_strv_push(cells, is_there ? "nan" : "-");
 }
 
 static void plot_push_key(const struct flow_run *run, const struct numbers_key *key, struct act_strv *cells)
@@ -149,9 +171,9 @@ static void plot_push_key(const struct flow_run *run, const struct numbers_key *
 
     act_strv_push(cells, key->name);
     act_strv_pushf(cells, "%zu", s->count);
-    act_strv_pushf(cells, "%.6g", s->low);
-    act_strv_pushf(cells, "%.6g", s->high);
-    act_strv_pushf(cells, "%.6g", s->last.y);
+    plot_push_value(cells, s->count > 0, s->low);
+    plot_push_value(cells, s->count > 0, s->high);
+    plot_push_value(cells, true, s->ended_y);
     act_strv_push(cells, run->row.id);
 }
 
@@ -228,8 +250,11 @@ static int plot(struct cli *cli, const struct flow_runs *runs, const char *key, 
 
     if (rc == 0)
         rc = key ? plot_key(cli, &p, key, err) : plot_print_keys(cli, &p, err);
-    for (size_t i = 0; i < runs->n; i++)
+    for (size_t i = 0; i < runs->n; i++) {
+        if (rc == 0 && !key)
+            flow_say_more_numbers(p.of[i], p.numbers[i]);
         numbers_free(p.numbers[i]);
+    }
     free(p.of);
     free(p.numbers);
     free(p.curves);
@@ -242,10 +267,15 @@ int cmd_plot(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(flow_runs) runs = {0};
     bool has_key = cli->words.n > 0 && *cli->words.v[0] != '@';
+    const char *option = CLI_OPTIONS(cli, page)->svg ? "--svg" : "--csv";
     bool labelled = cli->options.name || cli->options.tags.n > 0;
 
     if (CLI_OPTIONS(cli, page)->svg + CLI_OPTIONS(cli, page)->csv + cli->options.json > 1)
         return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
+    if (!has_key && (CLI_OPTIONS(cli, page)->svg || CLI_OPTIONS(cli, page)->csv))
+        return act_error_set(err, ACT_USAGE,
+                             "%s needs the name of a number, as in 'a plot loss %s': 'a plot' lists them", option,
+                             option);
     if (has_key && cli->words.n == 1 && !labelled)
         act_strv_push(&cli->words, "@");
     int rc = cli_find_with_logs(cli, has_key, &runs, err);

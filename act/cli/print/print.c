@@ -1,6 +1,7 @@
 /* print.c - what results look like. */
 #include <errno.h>
 #include <float.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -90,6 +91,11 @@ void cli_end_text(void)
 json_t *cli_count_json(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
+}
+
+json_t *cli_number_json(bool is_there, double value)
+{
+    return is_there && isfinite(value) ? json_real(value) : json_null();
 }
 
 json_t *cli_text_json(const char *text)

@@ -68,6 +68,8 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 
 /* Returns n as JSON; a negative one is not known: null. */
 json_t *cli_count_json(int64_t n);
+/* Returns a number; null where it is not there or not finite, which JSON cannot say. */
+json_t *cli_number_json(bool is_there, double value);
 /* Returns a text as JSON, of any bytes; NULL and "": null. */
 json_t *cli_text_json(const char *text);
 /* Returns a time as JSON, in ISO 8601; 0 is not known: null. */

@@ -1,4 +1,3 @@
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -191,11 +190,6 @@ static struct numbers *numbers_of(struct cli *cli, struct flow_run *run)
     return numbers;
 }
 
-static json_t *number_json(bool is_there, double value)
-{
-    return is_there && isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *cmd_sweep_row_json(const struct show *s, const struct flow_leader_row *row)
 {
     CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
@@ -208,9 +202,9 @@ static json_t *cmd_sweep_row_json(const struct show *s, const struct flow_leader
         const char *value = codec_json_str(tags, s->leaders.parameters.v[i], NULL);
         json_object_set_new(parameters, s->leaders.parameters.v[i], value ? json_string(value) : json_null());
     }
-    json_object_set_new(json, "best", number_json(row->has_number, row->best));
-    json_object_set_new(json, "best_at", number_json(row->has_number, row->best_x));
-    json_object_set_new(json, "last", number_json(row->has_number && !row->ends_odd, row->last));
+    json_object_set_new(json, "best", cli_number_json(row->has_number, row->best));
+    json_object_set_new(json, "best_at", cli_number_json(row->has_number, row->best_x));
+    json_object_set_new(json, "last", cli_number_json(row->has_number && !row->ends_odd, row->last));
     return json;
 }
 

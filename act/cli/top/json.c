@@ -1,5 +1,4 @@
 /* json.c - one look at all runs and clusters, for programs: 'a top --json'. */
-#include <math.h>
 #include <string.h>
 
 #include "cli/print/gpus.h"
@@ -31,24 +30,18 @@ static json_t *top_json_cluster(const struct flow_board_cluster *c)
                      "devices", CLI_JSON_LIST(c->gpus.v, c->gpus.n, cli_gpu_json));
 }
 
-/* Returns a number; null where JSON cannot say it. */
-static json_t *real_json(bool known, double value)
-{
-    return known && isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *top_json_number(const struct flow_live_number *number)
 {
-    return json_pack("{s:s,s:o}", "name", number->name, "last", real_json(true, number->last));
+    return json_pack("{s:s,s:o}", "name", number->name, "last", cli_number_json(true, number->last));
 }
 
 static json_t *live_json(const struct flow_live *live)
 {
     return json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "has_gpus", live->has_gpus, "busy",
-                     real_json(live->busy >= 0, live->busy), "memory", real_json(live->memory >= 0, live->memory),
-                     "last_line", cli_text_json(live->line), "log_changed", cli_time_json(live->spoke_unix_s),
-                     "held_up_by", cli_count_json(live->held_up_by), "numbers",
-                     CLI_JSON_LIST(live->numbers, live->n_numbers, top_json_number));
+                     cli_number_json(live->busy >= 0, live->busy), "memory",
+                     cli_number_json(live->memory >= 0, live->memory), "last_line", cli_text_json(live->line),
+                     "log_changed", cli_time_json(live->spoke_unix_s), "held_up_by", cli_count_json(live->held_up_by),
+                     "numbers", CLI_JSON_LIST(live->numbers, live->n_numbers, top_json_number));
 }
 
 static json_t *run_json(const struct flow_board_run *run)

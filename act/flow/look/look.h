@@ -110,6 +110,8 @@ int flow_report_use(struct flow *flow, const struct flow_run *run, struct series
  * The caller frees *out, which is NULL after a failure. */
 int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct series_range range,
                       struct numbers **out, int *out_rank, struct act_error *err) ACT_NODISCARD;
+/* Warns when a run has other names of numbers, for which there was no room; flow_report() does so by itself. */
+void flow_say_more_numbers(const struct flow_run *run, const struct numbers *numbers);
 
 /* ---- files */
 

@@ -69,10 +69,15 @@ static int read_numbers(struct flow *flow, const struct flow_here *here, const s
     if (rc == 0 && rank < 0 && flow)
         flow_add_events(flow, run, *out);
     numbers_sort(*out, (double)from, (double)(until > 0 ? until : act_now_unix_s()));
-    if (flow && numbers_has_more(*out))
-        act_warn("'%s' has numbers of too many names: only %zu are shown, the first ones and usual ones such as loss",
-                 run->row.id, numbers_count(*out));
     return rc;
+}
+
+void flow_say_more_numbers(const struct flow_run *run, const struct numbers *numbers)
+{
+    if (numbers_has_more(numbers))
+        act_warn(
+            "'%s' has more names of numbers than are shown: only %zu are, the first ones and usual ones such as loss",
+            run->row.id, numbers_count(numbers));
 }
 
 int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct series_range range,
@@ -253,6 +258,8 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     int rc = flow_here_open(run, &here, err);
     if (rc == 0)
         rc = read_numbers(flow, &here, run, rank, (struct series_range){0}, &out->numbers, &out->numbers_rank, err);
+    if (rc == 0)
+        flow_say_more_numbers(run, out->numbers);
     if (rc == 0)
         rc = flow_read_use(flow, &here, out, err);
     if (rc == 0)
