@@ -17,12 +17,15 @@ static void add_finding(struct config_findings *f, bool is_problem, const struct
     struct act_error err;
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
 
-    yaml_error(at, &err, "%s", text);
+    if (at)
+        yaml_error(at, &err, "%s", text);
+    else
+        act_error_set(&err, ACT_CONFIG, "%s", text);
     ACT_PUSH(f->v, f->n,
              (struct config_finding){.is_problem = is_problem,
-                                     .file = act_strdup(at->file),
-                                     .line = at->line,
-                                     .column = at->column,
+                                     .file = at ? act_strdup(at->file) : NULL,
+                                     .line = at ? at->line : 0,
+                                     .column = at ? at->column : 0,
                                      .text = act_strdup(act_error_text(&err))});
 }
 

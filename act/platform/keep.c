@@ -59,10 +59,18 @@ char *platform_code_folder(struct platform *p, const struct run_spec *spec)
     return act_path_join(folder, RUN_DIR_CODE);
 }
 
+/* Opens the one site of a platform that can be asked ahead. *out NULL: of several machines each is asked by itself, all
+ * at once, so that a response which is awaited would be missed like one that did not come. */
+static int keep_site_ahead(struct platform *p, struct site **out, struct act_error *err)
+{
+    *out = NULL;
+    return p->row->keep.machine && p->row->keep.machine(p, 1) ? 0 : platform_keep_open_site(p, out, err);
+}
+
 int platform_ahead(struct platform *p, struct act_error *err)
 {
     struct site *site;
-    int rc = platform_keep_open_site(p, &site, err);
+    int rc = keep_site_ahead(p, &site, err);
 
     return rc == 0 && site ? site_ahead(site) : rc;
 }
@@ -72,7 +80,7 @@ void platform_ahead_end(struct platform *p)
     struct act_error ignored;
     struct site *site;
 
-    if (platform_keep_open_site(p, &site, &ignored) == 0 && site)
+    if (keep_site_ahead(p, &site, &ignored) == 0 && site)
         site_ahead_end(site);
 }
 
@@ -81,7 +89,7 @@ void platform_ahead_drop(struct platform *p)
     struct act_error ignored;
     struct site *site;
 
-    if (platform_keep_open_site(p, &site, &ignored) == 0 && site)
+    if (keep_site_ahead(p, &site, &ignored) == 0 && site)
         site_ahead_drop(site);
 }
 

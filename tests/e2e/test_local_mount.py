@@ -23,6 +23,13 @@ def end(process, status):
     return err.decode()
 
 
+def test_the_configuration_of_a_cluster_elsewhere(act):
+    """Its command runs on this machine, where it is found."""
+    act.write("aux_data/aml/far.yaml", "platform: slurm\nslurm: {partition: x}\n")
+    result = act.run("-c", "far", "local", "sh", "-c", "echo hello; exit 3", status=3)
+    assert result.out == "hello\n" and "elsewhere" not in result.err
+
+
 def test_folders_are_the_store_s(act, mounts):  # noqa: F811
     use(act, data="ro_mount")
     mounts.put("data/a.txt", b"from the store")

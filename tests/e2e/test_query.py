@@ -280,6 +280,7 @@ def test_logs_prints_a_rank(act, two_ranks):
     assert act.run("logs", run).out == "this is 0\n"
     assert act.run("logs", run, "--rank", "1").out == "this is 1\n"
     act.fail("logs", run, "--rank", "7", status=(2, 3))
+    assert act.run("logs", "--name", "user_logs/std_log_process_1.txt").out == "this is 1\n"  # of the last run
 
 
 def test_logs_follow_until_the_run_ends(act):

@@ -270,11 +270,14 @@ def test_size_and_keys(act, place, terminal):
         screen.type("clear", "Enter")
         size = f"{rows} {columns}"
         act.until(lambda size=size: (screen.type("stty size", "Enter"), size in screen.text())[1], "the size is known")
-    screen.type("sleep 1000", "Enter")
+    sleeping = "sh -c 'echo at $((%d + 1)); exec sleep 1000'"  # a key that comes before it runs is the shell's
+    screen.type(sleeping % 1, "Enter")
+    screen.until("^at 2")
     screen.type("C-c")
     screen.type("echo after $((20 + 3))", "Enter")
     screen.until("^after 23")
-    screen.type("sleep 1000", "Enter")
+    screen.type(sleeping % 2, "Enter")
+    screen.until("^at 3")
     screen.type("C-z")
     screen.until("Stopped")
     screen.type("exit 0", "Enter")

@@ -133,6 +133,17 @@ def test_bad_lists(act, hosts, hosts_key, said):
     assert said in act.fail("-c", "lab", "submit", "true", status=7)
 
 
+def test_no_list(act):
+    act.write("aux_data/aml/lab.yaml", "platform: ssh\n")
+    assert "lab.yaml:1:1: 'ssh.hosts' names no machine" in act.run("-c", "lab", "config", "check", status=7).out
+    act.fail("-p", "platform: ssh", "submit", "true", status=(2, 7), match="-p:1:1: 'ssh.hosts' names no machine")
+
+
+def test_top_counts_all_machines(act, pair):
+    place, = act.run("-c", "lab", "top", "--once", "--json").json["clusters"]
+    assert place["nodes"] == 2, place
+
+
 def test_a_port_in_a_uri(act, hosts, host):
     """As ssh takes it, whatever ~/.ssh/config says of the port."""
     config = act.scratch / "ssh_config"

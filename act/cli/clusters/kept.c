@@ -100,7 +100,7 @@ int kept_give_up(struct cli *cli, struct flow_run *run)
         act_warn("%s; 'a abort %s' ends it", act_error_text(&err), run->row.id);
     else
         act_note("run %s is ended", run->row.id);
-    return 128 + SIGINT;
+    return 128 + (cli_interrupted ? cli_interrupted : SIGINT);
 }
 
 int kept_report_end(const struct flow_run *run)
@@ -190,6 +190,7 @@ int kept_start(struct cli *cli, struct kept_run *kept, struct flow_run *out, str
     if (rc == 0 && io.dry_run) {
         rc = cli_print_spec(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
+        cli_catch_signals(NULL);
         act_note("run %s on %s; Ctrl-C while it waits ends it", io.spec.id, io.spec.cluster);
         rc = flow_find_run(&cli->flow, io.spec.id, out, err);
     }
@@ -326,6 +327,8 @@ int kept_call(const struct cli *cli, const char *run, const char *what, bool tak
     if (out && pipe2(pipes, O_CLOEXEC) < 0)
         return act_error_errno(err, errno, "cannot make a pipe");
     ACT_AUTOCLOSE int null = what && !out ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+    if (has_owner) /* first, as what is not there cannot be missed */
+        kept_stay_begin(&stay);
     int rc = proc_start(&(struct proc_start){.argv = words.v,
                                              .in_fd = takes_input ? STDIN_FILENO : -1,
                                              .out_fd = pipes[1],
@@ -338,11 +341,7 @@ int kept_call(const struct cli *cli, const char *run, const char *what, bool tak
         *out = kept_read_line(pipes[0]);
     if (out)
         close(pipes[0]);
-    if (rc < 0)
-        return rc;
-    if (has_owner)
-        kept_stay_begin(&stay);
-    int status = kept_wait_child(pid, known, has_owner ? &stay : NULL);
+    int status = rc < 0 ? rc : kept_wait_child(pid, known, has_owner ? &stay : NULL);
     kept_stay_end(&stay);
     return status;
 }

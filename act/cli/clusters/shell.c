@@ -136,7 +136,8 @@ static int shell_attend(struct cli *cli, struct flow_run *run, bool is_own, stru
         int status = cli_interrupted ? RUN_SHELL_INTERRUPTED : shell_call(cli, run->row.id, err);
         while (shell_is_session_end(status) && shell_comes_back(cli, run, status))
             status = shell_call(cli, run->row.id, err);
-        if (status == RUN_SHELL_INTERRUPTED || (status == 128 + SIGINT && cli_interrupted))
+        if (status == RUN_SHELL_INTERRUPTED || (status == 128 + SIGINT && cli_interrupted) ||
+            (status == 128 + SIGTERM && cli_interrupted == SIGTERM && is_own && !shell_has_terminal()))
             return is_own ? kept_give_up(cli, run) : 128 + SIGINT;
         if (status != RUN_SHELL_NOT_YET)
             return status < 0 ? status : shell_say_end(cli, run, status);

@@ -420,8 +420,9 @@ static int check_count(const struct cli *cli, struct act_error *err)
 static void name_last_run(struct cli *cli)
 {
     const struct cli_common_options *o = &cli->options;
+    const bool labelled = cli_names(cli->command->options, "tag") && (o->name || o->tags.n);
 
-    if (!cli->command->last_run || o->help || o->name || o->tags.n || (int)cli->words.n != cli->command->min_words)
+    if (!cli->command->last_run || o->help || labelled || (int)cli->words.n != cli->command->min_words)
         return;
     act_strv_push(&cli->words, "@");
     cli->words_before += cli->words_before + 1 == cli->words.n;

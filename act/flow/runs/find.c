@@ -459,7 +459,7 @@ static void find_complete(struct flow *flow, struct flow_found *found)
         found->rc = find_replacement(flow, run, &found->err);
     if (found->rc < 0)
         flow_run_release(run);
-    else if (!run->is_pointed)
+    else if (!run->is_pointed && !flow->cluster_is_target)
         flow_say_elsewhere(&run->row);
 }
 

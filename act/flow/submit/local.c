@@ -40,10 +40,11 @@ int step_check_stored(struct passage *p, struct act_error *err)
 
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
-    struct flow_run run;
+    struct flow_run run; /* which is on this machine, whatever cluster the command line names */
     struct flow_follow what = {.tail = -1, .follow = true, .interrupted = io->interrupted, .sink = io->sink};
-    int rc = flow_find_run(flow, io->spec.id, &run, err);
 
+    flow->cluster_is_target = true;
+    int rc = flow_find_run(flow, io->spec.id, &run, err);
     if (rc < 0)
         return rc;
     rc = flow_follow_log(flow, &run, &what, err);

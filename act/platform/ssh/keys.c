@@ -32,7 +32,7 @@ static void hosts_check_keys(struct config *config, struct config_findings *f)
     bool is_ours = act_streq(config->platform, ssh_kind.name);
 
     if (is_ours && hosts->n == 0)
-        config_problem(f, config_value(config, "ssh.hosts"),
+        config_problem(f, config_value(config, config_value(config, "ssh.hosts") ? "ssh.hosts" : "platform"),
                        "'ssh.hosts' names no machine: list at least one, such as [me@gpu1]");
     for (size_t i = 0; i < hosts->n; i++) {
         hosts_check_name(config, hosts->v[i], f);
