@@ -302,7 +302,7 @@ static int kept_wait_child(pid_t pid, int known, struct kept_stay *stay)
         is_told = is_told || tells;
         got = sigtimedwait(&set, NULL, stay ? &pause : NULL);
         tells = got == SIGTERM;
-        if (got < 0 && errno == EAGAIN)
+        if (stay && got < 0 && errno == EAGAIN)
             kept_stay_go_on(stay);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
