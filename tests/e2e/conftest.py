@@ -44,7 +44,7 @@ SANITIZED = {"test_as_listed", "test_bad_names", "test_clock", "test_cut_connect
              "test_incomplete", "test_killed", "test_kubernetes_errors", "test_kubernetes_loss",
              "test_kubernetes_trust", "test_names", "test_pod", "test_programs", "test_resume", "test_shell",
              "test_slurm_faults", "test_soak", "test_trust", "test_trust_here", "test_wrong_ranges"}
-SANITIZED_NAME = re.compile("kill|vanish|dies|break|broken|damaged|interrupted|connections?_go"
+SANITIZED_NAME = re.compile("kill|grows|vanish|dies|break|broken|damaged|interrupted|connections?_go"
                             "|(is|was|are|stays|goes)_(away|lost|cut)")
 
 

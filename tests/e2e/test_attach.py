@@ -137,6 +137,7 @@ def test_stopped_here(act, terminal):
     screen.type("C-z")
     screen.until("Stopped")
     screen.type("fg", "Enter")
+    act.until(lambda: screen.text().count(f"a attach {run}") > 2, "it goes on: the shell says so")
     screen.type("C-c")
     screen.until("heard SIGINT")
     act.until_state(run, "Failed")
