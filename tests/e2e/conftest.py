@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 import uuid
 
@@ -50,7 +51,9 @@ SANITIZED_NAME = re.compile("kill|grows|vanish|dies|break|broken|damaged|interru
 
 def pytest_configure(config):
     # Started in the background by a shell, this process ignores Ctrl-C, and so would the programs under test.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A worker that is busy when it is told to begin does so in another thread, which may set no handler.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "smoke: one test of each area, for the loop and an old kernel")
     config.addinivalue_line("markers", "sanitized: runs with the sanitizers")
     config.addinivalue_line("markers", "leaves_processes: ends with processes still running, on purpose")
