@@ -132,6 +132,12 @@ static void keeper_lost(struct keeper *k)
         keeper_end(k, "nobody is connected with the command any more");
 }
 
+static void keeper_session_ended(struct keeper *k)
+{
+    keeper_hang_up(k);
+    keeper_lost(k);
+}
+
 /* ---- the shell */
 
 static const char *keeper_shell_name(void)
@@ -379,10 +385,8 @@ static void keeper_from_session(struct keeper *k)
     struct terminal_size size;
 
     if (n <= 0) {
-        if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-            keeper_hang_up(k);
-            keeper_lost(k);
-        }
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            keeper_session_ended(k);
         return;
     }
     if (packet[0] == TERMINAL_DATA && k->master >= 0) {
@@ -570,7 +574,7 @@ static void keeper_round(struct keeper *k)
     if (p[2].revents & (POLLIN | POLLHUP | POLLERR) && !typed)
         keeper_from_session(k);
     else if (p[2].revents & (POLLHUP | POLLERR))
-        keeper_lost(k);
+        keeper_session_ended(k);
     k->is_shut = p[3].revents & POLLHUP && !(p[3].revents & POLLIN);
     if (p[3].revents & POLLIN && !printed)
         keeper_from_shell(k);

@@ -313,6 +313,27 @@ def test_nobody_comes(act):
     assert keeper.returncode == 0 and b"act: nobody has come back" in out
 
 
+def test_nobody_comes_back_to_what_does_not_read(act):
+    """What was typed last is still on its way to it when the connection breaks."""
+    keeper = keep(act, "0", "0", "1", "ends", "sh", "-c", "stty -icanon; echo up; exec sleep 1000")
+    pid, screen = pty.fork()
+    if pid == 0:
+        os.execve(act.programs / "act-node", ["act-node", "session", "keeper_1_00000001"], act.env)
+    seen = b""
+    while b"up" not in seen:
+        seen += os.read(screen, 4096)
+    os.set_blocking(screen, False)
+    with contextlib.suppress(BlockingIOError):
+        for _ in range(1000):
+            os.write(screen, b"x" * 1000)
+            time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(screen)
+    out, _ = keeper.communicate(timeout=60)
+    assert b"act: nobody has come back" in out
+
+
 def test_nobody_uses_it(act, terminal):
     screen = shell_on(terminal, "shell", "--idle", "2s")
     screen.until("this shell is ended in .* unless you type something")

@@ -200,6 +200,11 @@ int kept_start(struct cli *cli, struct kept_run *kept, struct flow_run *out, str
 
 /* ---- what runs on its node */
 
+bool kept_has_terminal(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+}
+
 /* Returns the last line that comes, a new string: what a login shell prints comes before it. */
 static char *kept_read_line(int fd)
 {
@@ -316,7 +321,7 @@ static int kept_wait_child(pid_t pid, int known, struct kept_stay *stay)
 int kept_call(const struct cli *cli, const char *run, const char *what, bool takes_input, char **out,
               struct act_error *err)
 {
-    const bool has_owner = takes_input && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+    const bool has_owner = takes_input && !kept_has_terminal();
     const int known = takes_input ? 0 : cli_interrupted;
     struct kept_stay stay = {.cli = cli, .run = run};
     ACT_AUTO(act_strv) words = {0};

@@ -29,11 +29,13 @@ void kept_look(struct cli *cli, struct flow_run *run);
 int kept_report_end(const struct flow_run *run);
 /* Ends the run, which its user does not want any more. Returns the exit status of an interrupted command. */
 int kept_give_up(struct cli *cli, struct flow_run *run);
+/* Tells whether the input and output of this command are a terminal. */
+bool kept_has_terminal(void);
 /* Runs 'a __session RUN', with a word behind it or NULL, and returns its exit status, or that of a program that a
  * signal ended, 128 and more; a negative code if it cannot be started. takes_input: with this command's input, and
- * without a terminal its keeper hears when this program is gone, however that ended. *out, if
- * out is not NULL: the last line that it prints, a new string of the caller's; untouched if it cannot be started. With
- * 'what' and without out its complaints are not shown. */
+ * without a terminal its keeper hears when this program is gone, however that ended. *out, if out is not NULL: the last
+ * line that it prints, a new string of the caller's; untouched if it cannot be started. With 'what' and without out its
+ * complaints are not shown. */
 int kept_call(const struct cli *cli, const char *run, const char *what, bool takes_input, char **out,
               struct act_error *err);
 

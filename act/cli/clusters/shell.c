@@ -19,11 +19,6 @@
 
 enum { PAUSE_MOST_S = 10 }; /* between two tries to come back */
 
-static bool shell_has_terminal(void)
-{
-    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-}
-
 /* ---- the session */
 
 int cmd_session(struct cli *cli, struct act_error *err)
@@ -104,7 +99,7 @@ static bool shell_comes_back(struct cli *cli, struct flow_run *run, int status)
     struct act_error ignored;
     bool was_said = false;
 
-    if (status == 0 || status == RUN_SHELL_PARTED || !shell_has_terminal())
+    if (status == 0 || status == RUN_SHELL_PARTED || !kept_has_terminal())
         return false;
     for (int pause_s = 1; !cli_interrupted && act_now_monotonic_ms() < until_ms; pause_s += pause_s < PAUSE_MOST_S) {
         int there = kept_call(cli, id, "look", false, NULL, &ignored);
@@ -137,7 +132,7 @@ static int shell_attend(struct cli *cli, struct flow_run *run, bool is_own, stru
         while (shell_is_session_end(status) && shell_comes_back(cli, run, status))
             status = shell_call(cli, run->row.id, err);
         if (status == RUN_SHELL_INTERRUPTED || (status == 128 + SIGINT && cli_interrupted) ||
-            (status == 128 + SIGTERM && cli_interrupted == SIGTERM && is_own && !shell_has_terminal()))
+            (status == 128 + SIGTERM && cli_interrupted == SIGTERM && is_own && !kept_has_terminal()))
             return is_own ? kept_give_up(cli, run) : 128 + SIGINT;
         if (status != RUN_SHELL_NOT_YET)
             return status < 0 ? status : shell_say_end(cli, run, status);
@@ -161,7 +156,7 @@ static int shell_check(const struct cli *cli, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    if (cli->words.n == 0 && !cli->options.dry_run && !shell_has_terminal())
+    if (cli->words.n == 0 && !cli->options.dry_run && !kept_has_terminal())
         return act_error_set(err, ACT_USAGE,
                              "a shell needs a terminal, and this command has none; with a command it needs none: a "
                              "shell -- COMMAND");
@@ -183,7 +178,7 @@ int cmd_shell(struct cli *cli, struct act_error *err)
 
 int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
-    if (!shell_has_terminal())
+    if (!kept_has_terminal())
         return act_error_set(err, ACT_USAGE, "'a attach' needs a terminal, and this command has none");
     act_note("the shell of run %s; Enter shows its prompt, 'a ssh %s' comes back to it", run->row.id, run->row.id);
     return shell_attend(cli, run, false, err);
